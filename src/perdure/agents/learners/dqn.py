@@ -1,0 +1,151 @@
+"""DQN: double Q-learning with a network, a target network and replay."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from perdure.agents.networks.checks import check_ranges, discrete_for, transitions_of
+from perdure.agents.networks.encoders import Inputs, encoder_for
+from perdure.agents.networks.exploration import EpsilonGreedy
+from perdure.agents.networks.learner import Minibatch, TorchLearner, pack_module, unpack_module
+from perdure.agents.networks.ring import Ring
+from perdure.types import Array, Batch, Context, Measures, State, World
+
+
+class DQNAgent(TorchLearner):
+    """Deep Q-learning for Discrete actions.
+
+    One minibatch of ``batch`` replayed transitions is learned for every ``every`` steps taken, once
+    the replay holds ``batch`` of them; the target network follows every ``target`` minibatches.
+    Epsilon falls to ``epsilon`` over ``explore`` learned steps. At a new task (see EpsilonGreedy)
+    exploration starts again and the replay is emptied, unless ``restart`` is false: then both go
+    on, and the replay mixes tasks.
+    """
+
+    max_grad = 10.0
+
+    def __init__(
+        self,
+        world: World,
+        lr: float = 1e-3,
+        gamma: float = 0.95,
+        replay: int = 10_000,
+        batch: int = 64,
+        every: int = 4,
+        target: int = 50,
+        epsilon: float = 0.05,
+        explore: int = 1000,
+        restart: bool = True,
+        hidden: Sequence[int] = (64, 64),
+    ) -> None:
+        check_ranges("dqn", gamma=(gamma, 0, 1), epsilon=(epsilon, 0, 1), batch=(batch, 1, replay))
+        for name, value in {"every": every, "target": target, "replay": replay}.items():
+            check_ranges("dqn", **{name: (value, 1, np.inf)})
+        check_ranges("dqn", explore=(explore, 0, np.inf))
+        space = discrete_for("dqn", world.action_space)
+        self.inputs = Inputs(world.observation_space)
+
+        def build() -> nn.Module:
+            encoder, features = encoder_for(self.inputs, hidden, nn.ReLU)
+            return nn.Sequential(encoder, nn.Linear(features, int(space.n)))
+
+        super().__init__(world, build, lr)
+        self.target_net = copy.deepcopy(self.net).requires_grad_(False)
+        self.start, self.gamma = int(space.start), gamma
+        self.batch, self.every, self.target, self.restart = batch, every, target, restart
+        self.explore = EpsilonGreedy(epsilon, explore, restart)
+        seen = (self.inputs.row, self.inputs.dtype)
+        self.replay = Ring(
+            replay,
+            {
+                "obs": seen,
+                "actions": ((), np.int64),
+                "rewards": ((), np.float32),
+                "terminated": ((), np.bool_),
+                "next_obs": seen,
+            },
+        )
+        self.steps = self.updates = 0
+
+    def act(self, obs: Any, ctx: Context) -> Array:
+        with torch.inference_mode():
+            values = self.net(self.inputs(obs)).numpy()
+        return self.explore.choose(values, self.rng, ctx.learning) + self.start
+
+    def learn(self, batch: Batch, ctx: Context) -> Measures | None:
+        moves, rewards = transitions_of("dqn", batch)
+        self.replay.add(
+            len(moves),
+            obs=moves.obs,
+            actions=np.asarray(moves.actions) - self.start,
+            rewards=rewards,
+            terminated=moves.terminated,
+            next_obs=moves.next_obs,
+        )
+        due = (self.steps + len(moves)) // self.every - self.steps // self.every
+        self.steps += len(moves)
+        self.explore.learned += len(moves)
+        if len(self.replay) < self.batch:
+            return None
+        measures: Measures | None = None
+        for _ in range(due):
+            measures = self.descend(self.sample(self.batch))
+            self.updates += 1
+            if self.updates % self.target == 0:
+                self.target_net.load_state_dict(self.net.state_dict())
+        return measures
+
+    def sample(self, rows: int) -> Minibatch:
+        """A minibatch of the replay."""
+        drawn = self.replay.take(self.rng.integers(len(self.replay), size=rows))
+        return {
+            "obs": self.inputs(drawn["obs"]),
+            "actions": torch.tensor(drawn["actions"]),
+            "rewards": torch.tensor(drawn["rewards"]),
+            "alive": torch.tensor(~drawn["terminated"], dtype=torch.float32),
+            "next_obs": self.inputs(drawn["next_obs"]),
+        }
+
+    def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
+        with torch.no_grad():
+            # Double DQN: the network chooses, its older copy says what the choice is worth. Only a
+            # true end is worth nothing more; after a truncation life would have gone on.
+            best = self.net(batch["next_obs"]).argmax(dim=1, keepdim=True)
+            future = self.target_net(batch["next_obs"]).gather(1, best).squeeze(1)
+            goal = batch["rewards"] + self.gamma * batch["alive"] * future
+        values = self.predict(batch).gather(1, batch["actions"].unsqueeze(1)).squeeze(1)
+        loss = nn.functional.smooth_l1_loss(values, goal)
+        return loss, {"loss": loss.detach(), "q": values.detach().mean()}
+
+    def predict(self, batch: Minibatch) -> Tensor:
+        values: Tensor = self.net(batch["obs"])
+        return values
+
+    def enter(self, ctx: Context) -> None:
+        if self.explore.enter(ctx) and self.restart:
+            self.replay.clear()
+
+    def state(self) -> dict[str, Array]:
+        return {
+            **super().state(),
+            **pack_module("target", self.target_net),
+            **self.replay.state("replay"),
+            **self.explore.state(),
+            "counts": np.array([self.steps, self.updates]),
+        }
+
+    def load(self, state: State) -> None:
+        super().load(state)
+        unpack_module("target", self.target_net, state)
+        self.replay.load("replay", state)
+        self.explore.load(state)
+        self.steps, self.updates = (int(n) for n in state["counts"])
+
+
+agent = DQNAgent

@@ -1,0 +1,1 @@
+"""Networks, and what learners share: encoders, policies, exploration, rows, packing."""

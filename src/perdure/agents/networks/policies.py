@@ -1,0 +1,113 @@
+"""From network outputs to actions: categorical and Gaussian policies, drawn with numpy."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from gymnasium import spaces
+from torch import Tensor, nn
+
+from perdure.errors import SpecError
+from perdure.types import Array
+
+
+class Policy(nn.Module):
+    """A distribution over one action space, given the network's outputs."""
+
+    def __init__(self, outputs: int, row: tuple[int, ...], dtype: type) -> None:
+        super().__init__()
+        self.outputs = outputs
+        """How many numbers it needs from the network."""
+        self.row, self.dtype = row, dtype
+        """Shape and type of an action as it is drawn, and as the learner keeps it."""
+
+    @abstractmethod
+    def draw(self, outputs: Tensor, rng: np.random.Generator | None) -> Array:
+        """An action for each row; without a generator the most probable one."""
+
+    @abstractmethod
+    def to_space(self, drawn: Array) -> Array:
+        """Drawn actions as members of the action space."""
+
+    @abstractmethod
+    def log_prob(self, outputs: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
+        """For each row, the log-probability of the drawn action, and the entropy."""
+
+
+class Categorical(Policy):
+    """One of n actions; the outputs are logits."""
+
+    def __init__(self, space: spaces.Discrete) -> None:
+        super().__init__(int(space.n), (), np.int64)
+        self.start = int(space.start)
+
+    def draw(self, outputs: Tensor, rng: np.random.Generator | None) -> Array:
+        """The largest logit, after Gumbel noise if a generator is given."""
+        logits = outputs.numpy()
+        if rng is not None:
+            logits = logits + rng.gumbel(size=logits.shape)
+        best: Array = logits.argmax(axis=1)
+        return best
+
+    def to_space(self, drawn: Array) -> Array:
+        """Counted from the space's first action."""
+        return drawn + self.start if self.start else drawn
+
+    def log_prob(self, outputs: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
+        """Of the chosen logit; and the entropy."""
+        logs = torch.log_softmax(outputs, dim=1)
+        entropy = -(logs.exp() * logs).sum(dim=1)
+        return logs.gather(1, drawn.unsqueeze(1)).squeeze(1), entropy
+
+
+class Gaussian(Policy):
+    """Numbers around a mean with a learned spread that does not depend on the state.
+
+    The outputs are means in units of the space: 0 is the middle of a bounded range and ±1 its
+    ends. What is drawn may lie outside; it is clipped on its way into the space, while learning
+    keeps the number that was drawn, so that its probability is right.
+    """
+
+    def __init__(self, space: spaces.Box, spread: float = 0.5) -> None:
+        numbers = int(np.prod(space.shape))
+        super().__init__(numbers, (numbers,), np.float32)
+        self.low, self.high = space.low.reshape(-1), space.high.reshape(-1)
+        self.shape, self.space_dtype = space.shape, space.dtype
+        bounded = np.isfinite(self.low) & np.isfinite(self.high)
+        low, high = np.where(bounded, self.low, -1.0), np.where(bounded, self.high, 1.0)
+        self.middle, self.reach = (high + low) / 2, (high - low) / 2
+        self.log_std = nn.Parameter(torch.full((numbers,), math.log(spread)))
+
+    def draw(self, outputs: Tensor, rng: np.random.Generator | None) -> Array:
+        """The mean, with noise if a generator is given."""
+        mean: Array = outputs.numpy()
+        if rng is None:
+            return mean
+        std = self.log_std.detach().exp().numpy()
+        return (mean + std * rng.standard_normal(mean.shape)).astype(np.float32)
+
+    def to_space(self, drawn: Array) -> Array:
+        """Scaled to the space's range and clipped to its bounds."""
+        inside: Array = np.clip(self.middle + self.reach * drawn, self.low, self.high)
+        return inside.astype(self.space_dtype).reshape(-1, *self.shape)
+
+    def log_prob(self, outputs: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
+        """Of the unclipped number, in units of the space; and the entropy."""
+        z = (drawn - outputs) * torch.exp(-self.log_std)
+        constant = self.log_std + 0.5 * math.log(2 * math.pi)
+        entropy = (constant + 0.5).sum().expand(len(drawn))
+        return -(0.5 * z * z + constant).sum(dim=1), entropy
+
+
+def policy_for(agent: str, space: gymnasium.Space[Any]) -> Policy:
+    """The policy that acts in this space."""
+    if isinstance(space, spaces.Discrete):
+        return Categorical(space)
+    if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
+        return Gaussian(space)
+    raise SpecError(f"{agent} acts in Discrete and real-valued Box spaces, not in {space}")

@@ -1,0 +1,180 @@
+"""Builders for any suite: interleave evaluations, repeat, permute, stop early, let the agent
+choose, and derive single-task experts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from perdure.errors import CurriculumError
+from perdure.seeds import rng_for
+from perdure.types import (
+    Block,
+    BlockGenerator,
+    Choice,
+    Curriculum,
+    Exposure,
+    Results,
+    Task,
+    evaluate,
+    learn,
+)
+
+WHEN = ("before", "between", "after")
+
+
+def interleave(
+    blocks: Iterable[Block],
+    evaluation: Block,
+    when: Sequence[str] = WHEN,
+    every: int = 1,
+) -> tuple[Block, ...]:
+    """Evaluate before the first block, between blocks (after every ``every``-th) and after the
+    last, or only some of these."""
+    blocks = tuple(blocks)
+    for w in when:
+        if w not in WHEN:
+            raise CurriculumError(f"interleave: 'when' takes {WHEN}, got {w!r}")
+    if evaluation.kind == "learn":
+        raise CurriculumError("interleave: the evaluation must be an eval or adapt block")
+    if every < 1:
+        raise CurriculumError(f"interleave: 'every' must be at least 1, got {every}")
+    out: list[Block] = [evaluation] if "before" in when else []
+    for i, block in enumerate(blocks, start=1):
+        out.append(block)
+        last = i == len(blocks)
+        if (last and "after" in when) or (not last and "between" in when and i % every == 0):
+            out.append(evaluation)
+    return tuple(out)
+
+
+def repeat(blocks: Iterable[Block], times: int) -> tuple[Block, ...]:
+    """The blocks, over and over."""
+    if times < 1:
+        raise CurriculumError(f"repeat: at least once, got {times}")
+    return tuple(blocks) * times
+
+
+def permute(blocks: Iterable[Block], seed: int) -> tuple[Block, ...]:
+    """The blocks in an order that the seed alone decides."""
+    blocks = tuple(blocks)
+    return tuple(blocks[i] for i in rng_for(seed, "permute").permutation(len(blocks)))
+
+
+def tasks_in_turn(
+    name: str,
+    tasks: Sequence[Task],
+    *,
+    amount: int,
+    unit: str = "episodes",
+    episodes: int = 10,
+    repeats: int = 1,
+    about: str = "",
+) -> Curriculum:
+    """The commonest lifetime: each task in turn, all tasks evaluated before, between and after."""
+    blocks = [learn(Exposure(t, amount, unit)) for t in tasks]  # type: ignore[arg-type]
+    evaluation = evaluate(*(Exposure(t, episodes) for t in tasks))
+    return Curriculum(name, interleave(repeat(blocks, repeats), evaluation), about=about)
+
+
+def expert(curriculum: Curriculum, task: Task) -> Curriculum:
+    """The single-task expert's curriculum: the same total exposure to one task alone, evaluated
+    on it before and after as the lifelong curriculum evaluates it."""
+    learned: dict[str, int] = {}
+    evaluation: Exposure | None = None
+    for block in curriculum.fixed:
+        for learning, exposures in block.phases if block.kind != "adapt" else ():
+            for e in exposures:
+                if e.task.key != task.key:
+                    continue
+                if learning:
+                    learned[e.unit] = learned.get(e.unit, 0) + e.amount
+                else:
+                    evaluation = evaluation or e
+    if not learned:
+        raise CurriculumError(f"curriculum {curriculum.name} never learns {task.id}: no expert")
+    block = learn(*(Exposure(task, n, unit) for unit, n in learned.items()))  # type: ignore[arg-type]
+    blocks: tuple[Block, ...] = (block,)
+    if evaluation is not None:
+        blocks = interleave(blocks, evaluate(evaluation))
+    return Curriculum(
+        f"{curriculum.name}/expert", blocks, about=f"Single-task expert on {task.id}"
+    )
+
+
+def experts(curriculum: Curriculum) -> dict[Task, Curriculum]:
+    """A single-task expert's curriculum for every task that the curriculum learns.
+
+    Generated curricula decide their budgets as they go, so they have no fixed expert.
+    """
+    if curriculum.generate is not None:
+        raise CurriculumError(
+            f"curriculum {curriculum.name} is generated: its budgets are not known beforehand, "
+            "so it has no single-task experts; run without experts"
+        )
+    learned = {
+        e.task.key: e.task
+        for b in curriculum.fixed
+        if b.kind == "learn"
+        for e in b.exposures
+    }
+    return {t: expert(curriculum, t) for t in learned.values()}
+
+
+def until(
+    name: str,
+    tasks: Sequence[Task],
+    *,
+    threshold: float,
+    measure: str = "success",
+    chunk: int = 500,
+    unit: str = "steps",
+    budget: int = 10_000,
+    episodes: int = 10,
+) -> Curriculum:
+    """Early stopping: learn each task in chunks until its evaluated measure reaches the
+    threshold, or its budget is used up; then evaluate all tasks and go on."""
+    if chunk < 1 or budget < chunk:
+        raise CurriculumError(f"until: need 1 <= chunk <= budget, got {chunk} and {budget}")
+    everything = evaluate(*(Exposure(t, episodes) for t in tasks))
+
+    def generate() -> BlockGenerator:
+        yield everything
+        for task in tasks:
+            used = 0
+            while used < budget:
+                amount = min(chunk, budget - used)
+                yield learn(Exposure(task, amount, unit))  # type: ignore[arg-type]
+                used += amount
+                results: Results = yield evaluate(Exposure(task, episodes))
+                if results.mean(measure, task=task.id, block=-1) >= threshold:
+                    break
+            yield everything
+
+    about = f"Each task until {measure} ≥ {threshold:g} or {budget:,} {unit}"
+    return Curriculum(name, generate=generate, tasks=tuple(tasks), about=about)
+
+
+def agent_chosen(
+    name: str,
+    tasks: Sequence[Task],
+    *,
+    choices: int = 10,
+    amount: int = 500,
+    unit: str = "steps",
+    episodes: int = 5,
+) -> Curriculum:
+    """Active learning: after each evaluation the agent picks which task to learn next."""
+    everything = evaluate(*(Exposure(t, episodes) for t in tasks))
+    options = tuple(learn(Exposure(t, amount, unit)) for t in tasks)  # type: ignore[arg-type]
+
+    def generate() -> BlockGenerator:
+        yield everything
+        for _ in range(choices):
+            yield Choice(options)
+            yield everything
+
+    about = f"The agent picks its next task {choices} times"
+    return Curriculum(name, generate=generate, tasks=tuple(tasks), about=about)
+
+
+Builder = Callable[..., Curriculum]

@@ -1,0 +1,339 @@
+"""Finding suites, agents, strategies and metrics by name.
+
+A built-in part is one module in its room with one module-level object; its name is the module's,
+its description the docstring's first line. Nothing is imported to list names. Plugins come by
+entry point, or as ``file.py:Object``.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.metadata
+import importlib.util
+import inspect
+import pkgutil
+import sys
+import tomllib
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from perdure.errors import MissingExtra, NameRefused, PerdureError, SpecError, UnknownName
+from perdure.types import Curriculum, Suite, Task, check_name
+
+Part = Literal["suites", "agents", "strategies", "metrics"]
+
+ROOMS: dict[Part, tuple[str, tuple[str, ...]]] = {
+    "suites": ("suite", ("perdure.suites",)),
+    "agents": (
+        "agent",
+        ("perdure.agents", "perdure.agents.learners", "perdure.agents.adapters"),
+    ),
+    "strategies": ("strategy", ("perdure.agents.strategies",)),
+    "metrics": ("metrics", ("perdure.measure",)),
+}
+"""For each kind: the module-level name to load and the packages whose modules are looked at."""
+
+EXTRAS: dict[str, tuple[str, ...]] = {
+    "torch": ("torch",),
+    "minigrid": ("minigrid",),
+    "sb3": ("stable_baselines3",),
+    "metaworld": ("metaworld", "mujoco"),
+    "libero": ("robosuite", "mujoco"),
+    "openloris": ("PIL", "mujoco"),
+    "ray": ("ray",),
+    "video": ("imageio", "imageio_ffmpeg"),
+}
+"""Optional dependencies: extra name to the modules it must make importable."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing a registry knows."""
+
+    part: Part
+    name: str
+    about: str
+    source: str
+    load: Callable[[], Any]
+
+
+def entries(part: Part) -> dict[str, Entry]:
+    """Everything of a kind, built in and plugged in, by name."""
+    attribute, packages = ROOMS[part]
+    found: dict[str, Entry] = {}
+    for package in packages:
+        folder = Path(__file__).parent.joinpath(*package.split(".")[1:])
+        for info in pkgutil.iter_modules([str(folder)]):
+            source = folder / info.name / "__init__.py" if info.ispkg else folder / f"{info.name}.py"
+            tree = ast.parse(source.read_text(encoding="utf-8"))
+            if not _defines(tree, attribute):
+                continue
+            about = (ast.get_docstring(tree) or "").strip().split("\n")[0]
+            module = f"{package}.{info.name}"
+            found[info.name] = Entry(part, info.name, about, module, _loader(module, attribute))
+    for point in importlib.metadata.entry_points(group=f"perdure.{part}"):
+        try:
+            check_name("plugin", point.name)
+        except NameRefused as e:
+            warnings.warn(f"plugin of group perdure.{part} ignored: {e}", stacklevel=2)
+            continue
+        if point.name not in found:
+            found[point.name] = Entry(
+                part, point.name, f"plugin {point.value}", point.value, point.load
+            )
+    return dict(sorted(found.items()))
+
+
+def _defines(tree: ast.Module, name: str) -> bool:
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and any(
+            isinstance(t, ast.Name) and t.id == name for t in node.targets
+        ):
+            return True
+        if isinstance(node, ast.AnnAssign) and getattr(node.target, "id", "") == name:
+            return True
+    return False
+
+
+def _loader(module: str, attribute: str) -> Callable[[], Any]:
+    def load() -> Any:
+        with extras_named(module):
+            return getattr(importlib.import_module(module), attribute)
+
+    return load
+
+
+class extras_named:
+    """Turns the ImportError of an optional dependency into one that names the extra."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, ModuleNotFoundError) and error.name:
+            top = error.name.split(".")[0]
+            for extra, modules in EXTRAS.items():
+                if top in modules:
+                    raise MissingExtra(self.what, extra) from error
+
+
+def load(part: Part, name: str) -> Any:
+    """The object of this name: a registered one, or ``file.py:Object``."""
+    if is_file_reference(name):
+        return load_file(name)
+    check_name(part.rstrip("s"), name)
+    known = entries(part)
+    if name not in known:
+        singular = {"strategies": "strategy"}.get(part, part.rstrip("s"))
+        raise UnknownName(singular, name, known, f"(perdure ls {part} lists them)")
+    try:
+        return known[name].load()
+    except PerdureError:
+        raise
+    except Exception as e:
+        raise PerdureError(
+            f"{part.rstrip('s')} {name!r} ({known[name].source}) cannot be loaded: "
+            f"{type(e).__name__}: {e}"
+        ) from e
+
+
+def is_file_reference(name: str) -> bool:
+    """Whether a name has the form ``file.py:Object``."""
+    return ".py:" in name
+
+
+def load_file(reference: str) -> Any:
+    """The object a ``file.py:Object`` reference names."""
+    if "\0" in reference:
+        raise NameRefused(f"{reference!r} holds a NUL character")
+    file, _, attribute = reference.rpartition(":")
+    path = Path(file)
+    if not path.is_file():
+        raise UnknownName("file", file, [str(p) for p in Path().glob("*.py")])
+    resolved = path.resolve()
+    module_name = f"perdure_file_{resolved.stem}_{abs(_stable(str(resolved))):x}"
+    module = sys.modules.get(module_name)
+    if module is None:
+        spec = importlib.util.spec_from_file_location(module_name, resolved)
+        if spec is None or spec.loader is None:
+            raise SpecError(f"{file} is not a Python file")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[module_name] = module
+        try:
+            with extras_named(file):
+                spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[module_name]
+            raise
+    if not hasattr(module, attribute):
+        public = [n for n in vars(module) if not n.startswith("_")]
+        raise UnknownName(f"object in {file}", attribute, public)
+    return getattr(module, attribute)
+
+
+def _stable(text: str) -> int:
+    import zlib
+
+    return zlib.crc32(text.encode())
+
+
+# Names with parameters: "ppo,lr=3e-4" or "label=ppo,lr=3e-4".
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A name with constructor parameters, as written on the command line."""
+
+    name: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    label: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Spec:
+        """Read ``[label=]name[,key=value…]``; values are TOML, bare words are strings."""
+        if not isinstance(text, str) or not text.strip():
+            raise SpecError(f"expected NAME[,key=value…], got {text!r}")
+        head, *rest = _split(text.strip())
+        label = ""
+        if "=" in head:
+            label, head = head.split("=", 1)
+            check_name("label", label)
+        params: dict[str, Any] = {}
+        for item in rest:
+            key, eq, value = item.partition("=")
+            if not eq or not key.strip().isidentifier():
+                raise SpecError(f"{text!r}: expected key=value after the name, got {item!r}")
+            params[key.strip()] = _value(value.strip())
+        return cls(head.strip(), params, label)
+
+    def __str__(self) -> str:
+        text = ",".join([self.name, *(f"{k}={_show(v)}" for k, v in self.params.items())])
+        return f"{self.label}={text}" if self.label else text
+
+    @property
+    def short(self) -> str:
+        """A folder-safe name: the label, or the name with its parameters."""
+        if self.label:
+            return self.label
+        base = self.name.rpartition(":")[2] if is_file_reference(self.name) else self.name
+        text = "-".join([base, *(f"{k}-{_show(v)}" for k, v in self.params.items())])
+        safe = "".join(c if c.isalnum() or c in "._+-" else "-" for c in text).strip("-._")
+        if len(safe) > 80:
+            raise SpecError(
+                f"{text!r} is too long for a folder name: give it a label, label={self.name},…"
+            )
+        return check_name("agent", safe)
+
+
+def _split(text: str) -> list[str]:
+    parts, depth, quote, start = [], 0, "", 0
+    for i, c in enumerate(text):
+        if quote:
+            quote = "" if c == quote else quote
+        elif c in "\"'":
+            quote = c
+        elif c in "[{":
+            depth += 1
+        elif c in "]}":
+            depth -= 1
+        elif c == "," and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    return [*parts, text[start:]]
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"x = {text}")["x"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _show(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def call_with(what: str, function: Callable[..., Any], *args: Any, **params: Any) -> Any:
+    """Call a constructor with user-given parameters; a bad name gets a did-you-mean."""
+    signature = inspect.signature(function)
+    names = [
+        p.name
+        for p in signature.parameters.values()
+        if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+    ]
+    open_ended = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
+    for name in params:
+        if name not in names and not open_ended:
+            raise UnknownName(f"parameter of {what}", name, names, f"(it takes: {', '.join(names) or 'none'})")
+    try:
+        signature.bind(*args, **params)
+    except TypeError as e:
+        raise SpecError(f"{what}: {e}") from e
+    return function(*args, **params)
+
+
+# Tasks and curricula.
+
+
+def suite(name: str) -> Suite:
+    """The suite of this name."""
+    found: Suite = load("suites", name)
+    return found
+
+
+def suite_of(task: Task) -> Suite:
+    """The suite a task belongs to."""
+    return suite(task.suite)
+
+
+def task(name: str) -> Task:
+    """The task ``suite/name`` or ``suite/name@variant``."""
+    family, slash, rest = name.partition("/")
+    if not slash:
+        raise UnknownName("task", name, [], "(a task is written suite/name)")
+    return suite(family).task(rest)
+
+
+def curricula() -> dict[str, Callable[..., Curriculum]]:
+    """Every curriculum of every suite that loads, as ``suite/name``; a broken suite warns."""
+    found: dict[str, Callable[..., Curriculum]] = {}
+    for entry in entries("suites").values():
+        try:
+            protocols = entry.load().curricula()
+        except Exception as e:
+            warnings.warn(f"suite {entry.name} ({entry.source}) ignored: {e}", stacklevel=2)
+            continue
+        found.update({f"{entry.name}/{name}": f for name, f in protocols.items()})
+    return found
+
+
+def curriculum(spec: Spec, seed: int = 0) -> Curriculum:
+    """The curriculum a spec names, built for one lifetime's curriculum seed."""
+    if is_file_reference(spec.name):
+        builder = load_file(spec.name)
+    else:
+        family, slash, rest = check_name("curriculum", spec.name).partition("/")
+        known = entries("suites")
+        if not slash or family not in known:
+            raise UnknownName("curriculum", spec.name, curricula(), "(perdure ls curricula)")
+        protocols = suite(family).curricula()
+        if rest not in protocols:
+            names = [f"{family}/{n}" for n in protocols]
+            raise UnknownName("curriculum", spec.name, names, "(perdure ls curricula)")
+        builder = protocols[rest]
+    if isinstance(builder, Curriculum):
+        return builder
+    params = dict(spec.params)
+    if "seed" in inspect.signature(builder).parameters:
+        params.setdefault("seed", seed)
+    made = call_with(f"curriculum {spec.name}", builder, **params)
+    if not isinstance(made, Curriculum):
+        raise SpecError(f"curriculum {spec.name} gave {type(made).__name__}, expected Curriculum")
+    return made

@@ -1,0 +1,171 @@
+"""What may pass between agent and environment: refused with expected and got, never clipped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import Space, spaces
+from gymnasium.vector.utils import concatenate, create_empty_array
+
+from perdure.errors import AgentFault, EnvironmentFault, PerdureError
+from perdure.types import Array
+
+def agent_fault(agent: object, method: str, error: Exception) -> PerdureError:
+    """An agent's exception as one that says where it came from, in the original words."""
+    if isinstance(error, PerdureError):
+        return error
+    return AgentFault(f"{type(agent).__name__}.{method} raised {type(error).__name__}: {error}")
+
+
+ActionGuard = Callable[[Any, int], list[Any]]
+
+
+def action_guard(space: Space[Any], who: str) -> ActionGuard:
+    """A function that checks a batch of actions and gives them one by one."""
+
+    def refuse(expected: str, got: object) -> AgentFault:
+        return AgentFault(f"{who}.act: expected {expected} of {space}, got {_brief(got)}")
+
+    if isinstance(space, spaces.Discrete):
+        low, high = int(space.start), int(space.start + space.n)
+
+        def discrete(actions: Any, n: int) -> list[Any]:
+            if type(actions) is np.ndarray:
+                if actions.shape != (n,) or actions.dtype.kind not in "iu":
+                    raise refuse(f"{n} whole numbers", actions)
+                out: list[Any] = actions.tolist()
+            else:
+                out = _listed(actions, n, refuse)
+                for a in out:
+                    if isinstance(a, (bool, np.bool_)) or not isinstance(a, (int, np.integer)):
+                        raise refuse(f"{n} whole numbers", actions)
+                out = [int(a) for a in out]
+            for a in out:
+                if not low <= a < high:
+                    raise refuse(f"actions from {low} to {high - 1}", actions)
+            return out
+
+        return discrete
+
+    if isinstance(space, spaces.Box):
+        lowest, highest, shape, dtype = space.low, space.high, space.shape, space.dtype
+
+        def box(actions: Any, n: int) -> list[Any]:
+            try:
+                array = np.asarray(actions)
+            except ValueError:
+                raise refuse(f"{n} actions", actions) from None
+            if array.shape != (n, *shape) or array.dtype.kind not in "fiu":
+                raise refuse(f"an array of shape {(n, *shape)}", actions)
+            # Written so that NaN fails too.
+            if not ((array >= lowest) & (array <= highest)).all():
+                raise refuse("finite actions within the bounds", actions)
+            return list(array.astype(dtype, copy=False))
+
+        return box
+
+    def other(actions: Any, n: int) -> list[Any]:
+        out = _listed(actions, n, refuse)
+        for a in out:
+            if not space.contains(a):
+                raise refuse("members", a)
+        return out
+
+    return other
+
+
+def _listed(actions: Any, n: int, refuse: Callable[[str, object], AgentFault]) -> list[Any]:
+    if isinstance(actions, (str, bytes)) or not hasattr(actions, "__len__"):
+        raise refuse(f"a sequence of {n} actions", actions)
+    if len(actions) != n:
+        raise refuse(f"{n} actions", actions)
+    return list(actions)
+
+
+def stack_actions(space: Space[Any], actions: list[Any]) -> Any:
+    """A batch of actions as one array where the space allows it."""
+    if isinstance(space, (spaces.Discrete, spaces.Box, spaces.MultiDiscrete, spaces.MultiBinary)):
+        return np.asarray(actions, dtype=space.dtype)
+    return actions
+
+
+class Observer:
+    """Checks observations and puts them side by side, in a new array each time."""
+
+    def __init__(self, space: Space[Any], who: str) -> None:
+        self.space, self.who = space, who
+        self.simple = isinstance(space, (spaces.Box, spaces.Discrete, spaces.MultiBinary)) or (
+            isinstance(space, spaces.MultiDiscrete)
+        )
+        self.shape = tuple(space.shape or ())
+        self.dtype = space.dtype
+        self.float = self.simple and np.dtype(self.dtype).kind == "f"  # type: ignore[arg-type]
+
+    def empty(self, n: int) -> Any:
+        """A new batch of n observations to fill."""
+        if self.simple:
+            return np.empty((n, *self.shape), self.dtype)
+        return [None] * n
+
+    def admit(self, obs: Any, where: str) -> Any:
+        """One observation that did not look right at first sight: made right, or refused."""
+        if not self.simple:
+            if not self.space.contains(obs):
+                raise self._refuse(where, obs)
+            return obs
+        array = np.asarray(obs)
+        if array.shape != self.shape or not np.can_cast(array.dtype, self.dtype, "same_kind"):
+            raise self._refuse(where, obs)
+        return array
+
+    def batch(self, items: Any) -> Any:
+        """A filled batch as agents get it."""
+        if self.simple:
+            return items
+        out = create_empty_array(self.space, len(items), fn=np.zeros)
+        return concatenate(self.space, items, out)
+
+    def check_finite(self, batch: Array, where: Callable[[int], str]) -> None:
+        """Refuse NaN and infinity. A sum is one fast pass; only a bad one is looked into."""
+        if not self.float or np.isfinite(np.add.reduce(batch, axis=None)):
+            return
+        bad = ~np.isfinite(batch.reshape(len(batch), -1)).all(axis=1)
+        if bad.any():
+            k = int(np.argmax(bad))
+            raise EnvironmentFault(
+                f"{where(k)}: expected a finite observation, got {_brief(batch[k])}"
+            )
+
+    def _refuse(self, where: str, obs: object) -> EnvironmentFault:
+        return EnvironmentFault(
+            f"{where}: expected an observation in {self.space}, got {_brief(obs)}"
+        )
+
+
+def check_reward(reward: Any, where: str) -> float:
+    """A reward as a finite float, or refused."""
+    try:
+        value = float(reward)
+    except (TypeError, ValueError):
+        value = float("nan")
+    if isinstance(reward, (str, bytes)) or value - value != 0.0:
+        raise EnvironmentFault(f"{where}: expected a finite number as reward, got {_brief(reward)}")
+    return value
+
+
+def check_flag(flag: Any, name: str, where: str) -> bool:
+    """terminated or truncated as a bool, or refused."""
+    if isinstance(flag, (bool, np.bool_)):
+        return bool(flag)
+    raise EnvironmentFault(f"{where}: expected {name} to be True or False, got {_brief(flag)}")
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        text = np.array2string(value, threshold=8, precision=4)
+        return f"array of shape {value.shape}, dtype {value.dtype}: {text[:120]}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return f"{type(value).__name__} of length {len(value)}: {str(value)[:120]}"
+    return f"{type(value).__name__} {str(value)[:120]}"

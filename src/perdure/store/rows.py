@@ -1,0 +1,126 @@
+"""The one table: a row is one experience, its place in the lifetime and its measures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+FORMAT = 1
+"""Version of the log format. Readers refuse newer ones."""
+
+
+class Row(NamedTuple):
+    """One experience: an episode, a minibatch, or a window of a continuing task."""
+
+    exp: int
+    """Running number over the lifetime, in order of completion."""
+    block: int
+    phase: str
+    """``before`` (pre-deployment) or ``life``."""
+    kind: str
+    learning: bool
+    exposure: int
+    task: str
+    variant: str
+    params: str
+    slot: int
+    episode: int
+    """Number of the episode (or minibatch) within its exposure."""
+    seed: int | None
+    """What the episode was reset with: enough to play it again."""
+    steps: int
+    at: int
+    """Learning steps (or examples) of the lifetime when the row ended."""
+    status: str
+    """``complete``, ``incomplete`` (the budget ran out) or ``window`` (continuing task)."""
+    terminated: bool
+    truncated: bool
+    ret: float | None
+    success: float | None
+    """1 if the task succeeded at any step."""
+    success_end: float | None
+    """1 if the task was succeeding at the last step."""
+    accuracy: float | None
+    loss: float | None
+    more: Mapping[str, float] | None
+    """Any further measures."""
+
+
+_MORE = pa.map_(pa.string(), pa.float64())
+SCHEMA = pa.schema(
+    [
+        ("agent", pa.string()),
+        ("lifetime", pa.int64()),
+        ("expert", pa.string()),
+        ("exp", pa.int64()),
+        ("block", pa.int32()),
+        ("phase", pa.string()),
+        ("kind", pa.string()),
+        ("learning", pa.bool_()),
+        ("exposure", pa.int32()),
+        ("task", pa.string()),
+        ("variant", pa.string()),
+        ("params", pa.string()),
+        ("slot", pa.int32()),
+        ("episode", pa.int64()),
+        ("seed", pa.int64()),
+        ("steps", pa.int64()),
+        ("at", pa.int64()),
+        ("status", pa.string()),
+        ("terminated", pa.bool_()),
+        ("truncated", pa.bool_()),
+        ("return", pa.float64()),
+        ("success", pa.float64()),
+        ("success_end", pa.float64()),
+        ("accuracy", pa.float64()),
+        ("loss", pa.float64()),
+        ("more", _MORE),
+    ]
+)
+MEASURES = ("return", "success", "success_end", "accuracy", "loss")
+"""Measures with a column of their own; all others are in ``more``."""
+
+
+def encode(rows: Sequence[Row], agent: str, lifetime: int, expert: str) -> bytes:
+    """The rows as the bytes of a Parquet file."""
+    n = len(rows)
+    columns: list[Any] = [[agent] * n, [lifetime] * n, [expert] * n]
+    columns += [list(c) for c in zip(*rows, strict=True)] if rows else [[]] * len(Row._fields)
+    columns[-1] = [None if m is None else list(m.items()) for m in columns[-1]]
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)]
+    sink = pa.BufferOutputStream()
+    table = pa.Table.from_arrays(arrays, schema=SCHEMA)
+    pq.write_table(table, sink, compression="zstd", write_statistics=False)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def decode(data: bytes) -> pa.Table:
+    """The table in the bytes of a Parquet file."""
+    return pq.read_table(pa.BufferReader(data))
+
+
+def to_rows(table: pa.Table) -> list[Row]:
+    """A table back as rows."""
+    columns = [table.column(f.name).to_pylist() for f in list(SCHEMA)[3:]]
+    columns[-1] = [None if m is None else dict(m) for m in columns[-1]]
+    return [Row(*values) for values in zip(*columns, strict=True)]
+
+
+def flatten(table: pa.Table) -> pa.Table:
+    """The table with every further measure as a column of its own."""
+    more = table.column("more").to_pylist()
+    names = sorted({k for m in more if m for k, _ in m})
+    out = table.drop_columns(["more"])
+    for name in names:
+        values = [dict(m).get(name) if m else None for m in more]
+        out = out.append_column(name, pa.array(values, pa.float64()))
+    return out
+
+
+def params_json(params: Mapping[str, Any]) -> str:
+    """Task parameters as they stand in a row."""
+    return json.dumps(dict(params), sort_keys=True) if params else ""

@@ -1,0 +1,65 @@
+"""Checkpoints: a flat mapping of names to arrays as an ``.npz`` file. No pickle, ever."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from collections.abc import Mapping
+
+import numpy as np
+
+from perdure.errors import AgentFault, Corrupt
+from perdure.types import Array
+
+_KINDS = "biufcSU"
+
+
+def checked(owner: str, state: Mapping[str, object]) -> dict[str, Array]:
+    """The state as arrays; an AgentFault names whatever is not one."""
+    if not isinstance(state, Mapping):
+        raise AgentFault(f"{owner}: state() must give a mapping of names to arrays, got {state!r}")
+    out: dict[str, Array] = {}
+    for name, value in state.items():
+        array = np.asarray(value)
+        if not isinstance(name, str) or array.dtype.kind not in _KINDS:
+            raise AgentFault(
+                f"{owner}: state()[{name!r}] must be an array of numbers, booleans or text, got "
+                f"{type(value).__name__} of dtype {array.dtype}"
+            )
+        out[name] = array
+    return out
+
+
+def encode(state: Mapping[str, Array]) -> bytes:
+    """The bytes of an ``.npz`` file, the same for the same state."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+        for name in sorted(state):
+            info = zipfile.ZipInfo(f"{name}.npy")
+            with archive.open(info, "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, state[name], allow_pickle=False)
+    return buffer.getvalue()
+
+
+def decode(data: bytes, source: str) -> dict[str, Array]:
+    """The mapping in an ``.npz`` file; Corrupt if it is damaged or holds pickled objects."""
+    out: dict[str, Array] = {}
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            for name in archive.namelist():
+                with archive.open(name) as member:
+                    array = np.lib.format.read_array(member, allow_pickle=False)
+                out[name.removesuffix(".npy")] = array
+    except (ValueError, zipfile.BadZipFile, EOFError, OSError) as e:
+        why = "it holds a pickle payload, refused" if "allow_pickle" in str(e) else str(e)
+        raise Corrupt(f"checkpoint {source} cannot be loaded: {why}") from e
+    return out
+
+
+def digest(state: Mapping[str, Array]) -> dict[str, int]:
+    """A CRC of each array, to see which ones changed."""
+    return {
+        name: zlib.crc32(np.ascontiguousarray(a).tobytes(), zlib.crc32(str(a.dtype).encode()))
+        for name, a in state.items()
+    }

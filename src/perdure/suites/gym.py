@@ -1,0 +1,96 @@
+"""Any registered Gymnasium environment, by its id, with its constructor's parameters."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gymnasium
+from gymnasium.envs.registration import load_env_creator, registry
+
+from perdure import curricula
+from perdure.errors import CurriculumError, UnknownName
+from perdure.types import Curriculum, Suite, Task
+
+EXAMPLES = ("CartPole-v1", "Acrobot-v1", "MountainCar-v0", "Pendulum-v1", "FrozenLake-v1", "Taxi-v4")
+OURS = ("window", "module")
+"""Parameters that this suite takes itself: ``window`` writes a row every so many steps of a
+continuing task; ``module`` is imported first, so that it can register its environments."""
+
+
+class GymSuite(Suite):
+    """Task name = environment id; params = keyword arguments of ``gymnasium.make``."""
+
+    name = "gym"
+
+    def tasks(self) -> Sequence[Task]:
+        return [Task("gym", n) for n in EXAMPLES if n in registry]
+
+    def task(self, name: str) -> Task:
+        if name not in registry:
+            raise UnknownName("gym task", name, registry)
+        return Task("gym", name)
+
+    def env(self, task: Task) -> gymnasium.Env[Any, Any]:
+        if "module" in task.params:
+            importlib.import_module(task.params["module"])
+        spec = registry.get(task.name)
+        if spec is None:
+            raise UnknownName("gym task", task.name, registry)
+        params = {k: v for k, v in task.params.items() if k not in OURS}
+        if spec.entry_point is not None:
+            entry = spec.entry_point
+            creator = load_env_creator(entry) if isinstance(entry, str) else entry
+            _check(task, creator, {**spec.kwargs, **params})
+        # Perdure's own guards check every step; Gymnasium's passive checker would do it twice.
+        env: gymnasium.Env[Any, Any] = gymnasium.make(task.name, disable_env_checker=True, **params)
+        return env
+
+    def window(self, task: Task) -> int | None:
+        window = task.params.get("window")
+        return None if window is None else int(window)
+
+    def curricula(self) -> Mapping[str, Callable[..., Curriculum]]:
+        return {"cartpole": cartpole, "cartpole-1000": cartpole_1000}
+
+
+MAKE = ("render_mode", "max_episode_steps", "disable_env_checker", "vectorization_mode")
+
+
+def _check(task: Task, creator: Callable[..., Any], params: Mapping[str, Any]) -> None:
+    """Unknown or missing constructor parameters, said before gymnasium.make does."""
+    parameters = inspect.signature(creator).parameters.values()
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    for name in params:
+        if name not in names and name not in MAKE:
+            raise UnknownName(f"parameter of {task.id}", name, [*names, *OURS], f"(takes: {names})")
+    missing = [
+        p.name
+        for p in parameters
+        if p.default is p.empty
+        and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+        and p.name not in params
+    ]
+    if missing:
+        raise CurriculumError(f"{task.id} needs the parameter {missing[0]!r}, which is not given")
+
+
+def cartpole(learn: int = 5, episodes: int = 1) -> Curriculum:
+    """CartPole in small: one learn block and an evaluation around it."""
+    task = Task("gym", "CartPole-v1")
+    return curricula.tasks_in_turn("gym/cartpole", [task], amount=learn, episodes=episodes)
+
+
+def cartpole_1000(blocks: int = 10, learn: int = 100, episodes: int = 10) -> Curriculum:
+    """CartPole for 1,000 episodes in ten blocks, with an evaluation between each two."""
+    task = Task("gym", "CartPole-v1")
+    return curricula.tasks_in_turn(
+        "gym/cartpole-1000", [task], amount=learn, episodes=episodes, repeats=blocks
+    )
+
+
+suite = GymSuite()
