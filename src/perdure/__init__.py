@@ -1,0 +1,63 @@
+"""Perdure: does what your agent learned perdure?
+
+Runs learning agents through whole lifetimes of tasks and measures what they keep, what they
+transfer and how fast they learn.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from perdure.agent import Agent
+    from perdure.run.experiment import experiment
+    from perdure.store.run import Run
+    from perdure.types import (
+        Block,
+        Choice,
+        Context,
+        Curriculum,
+        Examples,
+        Exposure,
+        Suite,
+        Task,
+        Transitions,
+        World,
+        adapt,
+        evaluate,
+        learn,
+    )
+
+_HOMES = {
+    "Agent": "perdure.agent",
+    "Run": "perdure.store.run",
+    "experiment": "perdure.run.experiment",
+}
+__all__ = [
+    "Agent",
+    "Block",
+    "Choice",
+    "Context",
+    "Curriculum",
+    "Examples",
+    "Exposure",
+    "Run",
+    "Suite",
+    "Task",
+    "Transitions",
+    "World",
+    "adapt",
+    "evaluate",
+    "experiment",
+    "learn",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded when asked for: `perdure --help` and `import perdure` stay quick.
+    if name not in __all__:
+        raise AttributeError(f"module 'perdure' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES.get(name, "perdure.types")), name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,6 +19,9 @@ class Agent(ABC):
     randomness comes from ``self.rng``: the loop checkpoints it, and lends another generator
     during evaluation, so that evaluating never changes what is learned.
     """
+
+    learns_from: ClassVar[tuple[str, ...]] = ("environments", "data")
+    """What ``learn`` can take in; planning refuses a curriculum that offers something else."""
 
     def __init__(self, world: World) -> None:
         self.world = world

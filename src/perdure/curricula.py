@@ -96,9 +96,7 @@ def expert(curriculum: Curriculum, task: Task) -> Curriculum:
     blocks: tuple[Block, ...] = (block,)
     if evaluation is not None:
         blocks = interleave(blocks, evaluate(evaluation))
-    return Curriculum(
-        f"{curriculum.name}/expert", blocks, about=f"Single-task expert on {task.id}"
-    )
+    return Curriculum(f"{curriculum.name}/expert", blocks, about=f"Single-task expert on {task.id}")
 
 
 def experts(curriculum: Curriculum) -> dict[Task, Curriculum]:
@@ -112,10 +110,7 @@ def experts(curriculum: Curriculum) -> dict[Task, Curriculum]:
             "so it has no single-task experts; run without experts"
         )
     learned = {
-        e.task.key: e.task
-        for b in curriculum.fixed
-        if b.kind == "learn"
-        for e in b.exposures
+        e.task.key: e.task for b in curriculum.fixed if b.kind == "learn" for e in b.exposures
     }
     return {t: expert(curriculum, t) for t in learned.values()}
 

@@ -68,7 +68,9 @@ def entries(part: Part) -> dict[str, Entry]:
     for package in packages:
         folder = Path(__file__).parent.joinpath(*package.split(".")[1:])
         for info in pkgutil.iter_modules([str(folder)]):
-            source = folder / info.name / "__init__.py" if info.ispkg else folder / f"{info.name}.py"
+            source = (
+                folder / info.name / "__init__.py" if info.ispkg else folder / f"{info.name}.py"
+            )
             tree = ast.parse(source.read_text(encoding="utf-8"))
             if not _defines(tree, attribute):
                 continue
@@ -271,7 +273,9 @@ def call_with(what: str, function: Callable[..., Any], *args: Any, **params: Any
     open_ended = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
     for name in params:
         if name not in names and not open_ended:
-            raise UnknownName(f"parameter of {what}", name, names, f"(it takes: {', '.join(names) or 'none'})")
+            raise UnknownName(
+                f"parameter of {what}", name, names, f"(it takes: {', '.join(names) or 'none'})"
+            )
     try:
         signature.bind(*args, **params)
     except TypeError as e:

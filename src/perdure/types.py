@@ -202,9 +202,7 @@ def evaluate(*exposures: Exposure, together: bool = False) -> Block:
     return Block("eval", exposures, together)
 
 
-def adapt(
-    *exposures: Exposure, then: Sequence[Exposure], together: bool = False
-) -> Block:
+def adapt(*exposures: Exposure, then: Sequence[Exposure], together: bool = False) -> Block:
     """An adapt block: snapshot, learn a little, evaluate ``then``, restore."""
     return Block("adapt", exposures, together, tuple(then))
 
@@ -229,7 +227,12 @@ class Results(Protocol):
     """What a generated curriculum sees: the results so far."""
 
     def mean(
-        self, measure: str, *, task: str | None = None, block: int = -1, learning: bool | None = None
+        self,
+        measure: str,
+        *,
+        task: str | None = None,
+        block: int = -1,
+        learning: bool | None = None,
     ) -> float:
         """Mean of a measure over the rows of a block (default: the last one that ran), NaN if
         there are none."""
@@ -272,7 +275,9 @@ class Curriculum:
                 raise CurriculumError(f"curriculum {self.name}: blocks must be Block, got {b!r}")
         if self.generate is None:
             if not self.blocks:
-                raise CurriculumError(f"curriculum {self.name} is empty: give it at least one block")
+                raise CurriculumError(
+                    f"curriculum {self.name} is empty: give it at least one block"
+                )
             object.__setattr__(self, "tasks", _tasks_of(self.fixed))
             object.__setattr__(self, "width", max(b.width for b in self.fixed))
         elif self.blocks:

@@ -1,0 +1,1 @@
+"""The command line: verbs only. Whatever is heavy is imported inside a verb."""

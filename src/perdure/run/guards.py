@@ -12,6 +12,7 @@ from gymnasium.vector.utils import concatenate, create_empty_array
 from perdure.errors import AgentFault, EnvironmentFault, PerdureError
 from perdure.types import Array
 
+
 def agent_fault(agent: object, method: str, error: Exception) -> PerdureError:
     """An agent's exception as one that says where it came from, in the original words."""
     if isinstance(error, PerdureError):

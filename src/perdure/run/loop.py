@@ -233,8 +233,10 @@ class Life:
                 picked = self.agent.choose(choice.options, self.results.until(number))
             except Exception as e:
                 raise agent_fault(self.agent, "choose", e) from e
-            if isinstance(picked, bool) or not isinstance(picked, (int, np.integer)) or not (
-                0 <= picked < len(choice.options)
+            if (
+                isinstance(picked, bool)
+                or not isinstance(picked, (int, np.integer))
+                or not (0 <= picked < len(choice.options))
             ):
                 raise AgentFault(
                     f"{type(self.agent).__name__}.choose: expected a number from 0 to "

@@ -49,7 +49,12 @@ class View:
         self._results, self.blocks = results, blocks
 
     def mean(
-        self, measure: str, *, task: str | None = None, block: int = -1, learning: bool | None = None
+        self,
+        measure: str,
+        *,
+        task: str | None = None,
+        block: int = -1,
+        learning: bool | None = None,
     ) -> float:
         """Mean of a measure over a block's rows (-1: the last that ran); NaN if there are none."""
         wanted = block if block >= 0 else self.blocks + block

@@ -28,7 +28,9 @@ def fault(where: str, error: Exception) -> PerdureError:
 class Environments:
     """One environment for each slot, made when a group of exposures begins, closed at its end."""
 
-    def __init__(self, slots: list[tuple[Suite, Task]], observer: Observer, action_space: Any) -> None:
+    def __init__(
+        self, slots: list[tuple[Suite, Task]], observer: Observer, action_space: Any
+    ) -> None:
         self.tasks = [task for _, task in slots]
         self.observer = observer
         self.action_space = action_space

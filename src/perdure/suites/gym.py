@@ -14,7 +14,14 @@ from perdure import curricula
 from perdure.errors import CurriculumError, UnknownName
 from perdure.types import Curriculum, Suite, Task
 
-EXAMPLES = ("CartPole-v1", "Acrobot-v1", "MountainCar-v0", "Pendulum-v1", "FrozenLake-v1", "Taxi-v4")
+EXAMPLES = (
+    "CartPole-v1",
+    "Acrobot-v1",
+    "MountainCar-v0",
+    "Pendulum-v1",
+    "FrozenLake-v1",
+    "Taxi-v4",
+)
 OURS = ("window", "module")
 """Parameters that this suite takes itself: ``window`` writes a row every so many steps of a
 continuing task; ``module`` is imported first, so that it can register its environments."""

@@ -34,6 +34,7 @@ from perdure.types import (
     Exposure,
     Suite,
     Task,
+    Unit,
     adapt,
     evaluate,
     learn,
@@ -48,7 +49,12 @@ class GridGoal(gymnasium.Env[Array, int]):
     steps. The shortest path of d steps returns 1 − 0.02 (d − 1): the optimum from any start.
     """
 
-    CORNERS: Mapping[str, tuple[int, int]] = {"ne": (1, 0), "nw": (0, 0), "se": (1, 1), "sw": (0, 1)}
+    CORNERS: Mapping[str, tuple[int, int]] = {
+        "ne": (1, 0),
+        "nw": (0, 0),
+        "se": (1, 1),
+        "sw": (0, 1),
+    }
     MOVES = ((0, -1), (1, 0), (0, 1), (-1, 0))
 
     def __init__(self, corner: str = "ne", size: int = 5, horizon: int = 25) -> None:
@@ -276,6 +282,7 @@ class ToySuite(Suite):
             "drift": drift,
             "blobs": blobs,
             "deployed": deployed,
+            "check": check,
         }
 
 
@@ -299,9 +306,7 @@ def compass(steps: int = 3000, episodes: int = 20, repeats: int = 1) -> Curricul
 
 def until(threshold: float = 0.9, chunk: int = 500, budget: int = 5000) -> Curriculum:
     """Early stopping: each corner until success ≥ threshold or its budget is used up."""
-    return curricula.until(
-        "toy/until", _corners(), threshold=threshold, chunk=chunk, budget=budget
-    )
+    return curricula.until("toy/until", _corners(), threshold=threshold, chunk=chunk, budget=budget)
 
 
 def chosen(choices: int = 9, steps: int = 500) -> Curriculum:
@@ -358,6 +363,23 @@ def deployed(before: int = 1000, steps: int = 1000) -> Curriculum:
         curricula.interleave(blocks, evaluation),
         before=(learn(Exposure(first, before, "steps")),),
     )
+
+
+def check(task: str = "bandit") -> Curriculum:
+    """A tiny life that visits every kind of block: for conformance checks."""
+    one = suite.task(task)
+    data = task == "blobs"
+    if data:
+        one = Task("toy", task, params={"examples": 64, "batch_size": 8})
+    unit: Unit = "batches" if data else "steps"
+    some, few = (
+        Exposure(one, 5 if data else 40, unit),
+        Exposure(one, 3, "batches" if data else "episodes"),
+    )
+    probe = adapt(Exposure(one, 4 if data else 30, unit), then=[few])
+    both = learn(some, Exposure(one, 4 if data else 27, unit), together=False)
+    blocks = (evaluate(few), learn(some), probe, both, evaluate(few))
+    return Curriculum("toy/check", blocks)
 
 
 suite = ToySuite()

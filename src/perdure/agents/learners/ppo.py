@@ -169,9 +169,11 @@ class PPOAgent(TorchLearner):
     def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
         outputs, values = self.net(batch["obs"])
         log_prob, entropy = self.policy.log_prob(outputs, batch["drawn"])
-        advantages = batch["advantages"]
-        if len(advantages) > 1:
-            advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+        advantages = batch["advantages"] - batch["advantages"].mean()
+        # Scaled down to unit spread, never up. Where nothing is earned, as when a task has just
+        # changed, advantages are noise; blown up it would drown the entropy, and a policy that
+        # settled on the last task would never again try anything else.
+        advantages = advantages / advantages.std(unbiased=False).clamp(min=1.0)
         ratio = torch.exp(log_prob - batch["log_prob"])
         clipped = ratio.clamp(1 - self.clip, 1 + self.clip)
         policy_loss = -torch.min(ratio * advantages, clipped * advantages).mean()

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from perdure.registry import call_with, extras_named
 from perdure.suites.minigrid import protocols
-from perdure.suites.minigrid.tasks import TASKS, family, parameters
+from perdure.suites.minigrid.tasks import TASKS, parameters
 from perdure.types import Curriculum, Suite, Task
 
 if TYPE_CHECKING:
@@ -38,13 +38,10 @@ class MiniGridSuite(Suite):
         return TASKS
 
     def env(self, task: Task) -> gymnasium.Env[Any, Any]:
-        family(task.name)
         params = parameters(task)
         with extras_named("suite minigrid"):
             from perdure.suites.minigrid.envs import FAMILIES
-        env: gymnasium.Env[Any, Any] = call_with(
-            f"task {task.id}", FAMILIES[task.name], **params
-        )
+        env: gymnasium.Env[Any, Any] = call_with(f"task {task.id}", FAMILIES[task.name], **params)
         return env
 
     def curricula(self) -> Mapping[str, Callable[..., Curriculum]]:

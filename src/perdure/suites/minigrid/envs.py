@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from minigrid.core.constants import COLOR_NAMES
@@ -16,7 +16,7 @@ from minigrid.envs.doorkey import DoorKeyEnv
 from minigrid.envs.dynamicobstacles import DynamicObstaclesEnv
 
 from perdure.errors import CurriculumError
-from perdure.suites.minigrid.lean import FORWARD, GOING, LOST, TOGGLE, WON, LeanGrid
+from perdure.suites.minigrid.lean import FORWARD, GOING, LOST, PICKUP, TOGGLE, WON, LeanGrid
 
 
 class SimpleCrossing(LeanGrid, CrossingEnv):
@@ -56,7 +56,6 @@ class DynObstacles(LeanGrid, DynamicObstaclesEnv):
         super().__init__(
             size=size, n_obstacles=obstacles, max_steps=_horizon(self, horizon, 4 * size**2)
         )
-        self.action_space = type(self.action_space)(TOGGLE + 1)
 
     def _play(self, move: int) -> int:
         # What counts is what stood ahead before the balls moved: a ball that has just left still
@@ -64,20 +63,16 @@ class DynObstacles(LeanGrid, DynamicObstaclesEnv):
         x, y = self._ahead()
         hit = move == FORWARD and isinstance(self._things[y * self.width + x], Ball)
         for ball in self.obstacles:
-            x, y = ball.cur_pos
+            x, y = cast(tuple[int, int], ball.cur_pos)
             try:
                 new_x, new_y = self.place_obj(ball, (x - 1, y - 1), (3, 3), max_tries=100)
             except RecursionError:  # walled in by the others: it stays
                 continue
             self._set(new_y * self.width + new_x, ball)
             self._set(y * self.width + x, None)
-        outcome = super()._play(move)
+        # Nothing here can be picked up, though MiniGrid would allow it with its balls.
+        outcome = GOING if move == PICKUP else super()._play(move)
         return LOST if hit else outcome
-
-    def _gen_grid(self, width: int, height: int) -> None:
-        super()._gen_grid(width, height)
-        for ball in self.obstacles:
-            ball.can_pickup = _never
 
 
 class CustomFetch(LeanGrid):
@@ -103,7 +98,7 @@ class CustomFetch(LeanGrid):
         for _ in range(self.others):
             kind = self._rand_elem((Ball, Box))
             self.place_obj(kind(self._rand_elem(COLOR_NAMES)))
-        self.place_agent()
+        self.place_agent()  # type: ignore[no-untyped-call]
 
     def _play(self, move: int) -> int:
         super()._play(move)
@@ -126,7 +121,7 @@ class CustomUnlock(LeanGrid, RoomGrid):
         )
 
     def _gen_grid(self, width: int, height: int) -> None:
-        super()._gen_grid(width, height)
+        super()._gen_grid(width, height)  # type: ignore[no-untyped-call]
         self.door, _ = self.add_door(0, 0, 0, locked=True)
         self.add_object(0, 0, "key", self.door.color)
         self.place_agent(0, 0)
@@ -143,10 +138,6 @@ class DoorKey(LeanGrid, DoorKeyEnv):
     def __init__(self, size: int, horizon: int | None = None) -> None:
         _whole(self, "size", size, 5)
         super().__init__(size=size, max_steps=_horizon(self, horizon, 10 * size**2))
-
-
-def _never() -> bool:
-    return False
 
 
 def _fetch_mission() -> str:

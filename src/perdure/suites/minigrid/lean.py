@@ -1,11 +1,11 @@
-"""MiniGrid's step and view, the same to the bit, at a twentieth of the cost.
+"""MiniGrid's step and view, the same to the bit, at a small part of the cost.
 
 MiniGrid copies, turns and encodes 49 cells one by one for every observation. Here every cell's
 three bytes stand ready in one array, ``codes``, and a view is a table of 49 row numbers into it,
-so that an observation is one ``take``. Four rows are not cells of the grid::
+so that an observation is one ``take``. The first three rows are not cells::
 
     UNSEEN   hidden behind something           HAND   under the agent: what it carries
-    BEYOND   outside of the grid: wall         CELLS  the first cell of the grid
+    BEYOND   outside of the grid: wall         CELLS  from here on the grid's
 
 Views depend on where the agent stands and looks, not on what lies there, and are shared by all
 grids of a shape. Where walls and doors hide what is behind them, a view is worked out once for
@@ -66,8 +66,8 @@ class LeanGrid(MiniGridEnv):
         self.agent_pos, self.agent_dir = (int(x), int(y)), int(self.agent_dir)
         self._things: list[WorldObj | None] = self.grid.grid
         cells = b"".join([code(thing) for thing in self._things])
-        self._bytes = bytearray(bytes(3) + EMPTY + WALL + cells)
-        self._codes: Array = np.frombuffer(self._bytes, np.uint8).reshape(-1, 3)
+        start = bytearray(bytes(3) + EMPTY + WALL + cells)
+        self._codes: Array = np.frombuffer(start, np.uint8).reshape(-1, 3)
         self._opacity_changed()
         return self.gen_obs(), {}
 
@@ -145,7 +145,7 @@ class LeanGrid(MiniGridEnv):
         self._write(CELLS + cell, thing)
 
     def _write(self, row: int, thing: WorldObj | None) -> None:
-        self._bytes[3 * row : 3 * row + 3] = code(thing)
+        self._codes[row] = triple(code(thing))
 
     def _opacity_changed(self) -> None:
         if self.see_through_walls:
@@ -171,13 +171,13 @@ class LeanGrid(MiniGridEnv):
         right, lower = width, height
         if size is not None:
             right, lower = min(left + size[0], width), min(upper + size[1], height)
-        draw = self.np_random.integers
+        draw, agent = self.np_random.integers, tuple(self.agent_pos)
         # A little more than max_tries, because MiniGrid counts so and the stream must be equal.
         tries = 0
         while tries <= max_tries:
             tries += 1
             pos = int(draw(left, right)), int(draw(upper, lower))
-            if self.grid.grid[pos[1] * width + pos[0]] is not None or pos == self.agent_pos:
+            if self.grid.grid[pos[1] * width + pos[0]] is not None or pos == agent:
                 continue
             if reject_fn is not None and reject_fn(self, pos):
                 continue
@@ -193,6 +193,12 @@ def code(thing: WorldObj | None) -> bytes:
     if thing is None:
         return EMPTY
     return WALL if type(thing) is Wall else bytes(thing.encode())
+
+
+@cache
+def triple(three: bytes) -> Array:
+    """A code as an array: much faster to assign than a tuple."""
+    return np.frombuffer(three, np.uint8)
 
 
 @cache

@@ -90,12 +90,13 @@ def expert(
     episodes: int = 100,
     lengths: Lengths | None = None,
 ) -> Curriculum:
-    """One variant alone, evaluated on all 18 before and after: a single-task expert."""
+    """Single-task expert: one variant alone, evaluated on all 18 before and after."""
     name = "minigrid/expert"
     chosen = find(task, variant)
     budget = _budgets(name, length, unit, lengths)
-    made = _around(name, [budget[chosen]], _evaluation(name, TASKS, episodes), expert)
-    return made.renamed(f"{name}/{_label(chosen)}")
+    blocks = interleave([learn(budget[chosen])], _evaluation(name, TASKS, episodes))
+    about = f"Single-task expert on {chosen.id}"
+    return Curriculum(f"{name}/{_label(chosen)}", blocks, about=about)
 
 
 def _expert_on(task: Task) -> Callable[..., Curriculum]:
@@ -147,9 +148,7 @@ def _orders(name: str, seed: int, tasks: Sequence[Task], rounds: int) -> Iterato
         rng.bit_generator.random_raw(len(tasks))
 
 
-def _budgets(
-    name: str, length: int, unit: str, lengths: Lengths | None
-) -> dict[Task, Exposure]:
+def _budgets(name: str, length: int, unit: str, lengths: Lengths | None) -> dict[Task, Exposure]:
     """What each task is given in all: its variant's entry, else its family's, else the default."""
     _whole(name, "length", length)
     _unit(name, "unit", unit)
@@ -157,7 +156,7 @@ def _budgets(
     if not isinstance(special, Mapping):
         raise CurriculumError(
             f"curriculum {name}: lengths must map families or variants to lengths, as in "
-            f"{{DoorKey = 500}}, got {special!r}"
+            f"{{DoorKey = 500}} (words inside it in quotes), got {special!r}"
         )
     known = {*VARIANTS, *(key for t in TASKS for key in _keys(t)[:2])}
     for key in special:

@@ -1,0 +1,5 @@
+"""``python -m perdure``."""
+
+from perdure.cli.main import entry
+
+entry()

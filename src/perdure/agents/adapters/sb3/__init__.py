@@ -1,0 +1,145 @@
+"""Any Stable-Baselines3 algorithm: PPO, A2C, DQN, SAC, TD3, DDPG, or module:Class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+from stable_baselines3.common.vec_env import VecTransposeImage
+
+from perdure.agent import Agent
+from perdure.agents.adapters._globals import Guest
+from perdure.agents.adapters.sb3.build import build
+from perdure.agents.adapters.sb3.host import Host, Outcome
+from perdure.agents.adapters.sb3.offpolicy import OffPolicy
+from perdure.agents.adapters.sb3.onpolicy import OnPolicy
+from perdure.agents.adapters.sb3.state import pack_model, unpack_model
+from perdure.errors import AgentFault, SpecError
+from perdure.seeds import pack_rng, seed_for, unpack_rng
+from perdure.types import Array, Batch, Context, State, Transitions, World
+
+EXPLORING = 100_000
+"""Steps after which schedules end for algorithms whose exploration follows one, as DQN's does."""
+
+
+class SB3Agent(Agent):
+    """A Stable-Baselines3 model that Perdure drives.
+
+    ``algo`` is the algorithm and ``policy`` its policy's name; ``auto`` takes the one that fits
+    the observations. All other parameters are the algorithm's own, with its own defaults, except
+    that ``device`` is the CPU. Where Stable-Baselines3 wants an object, a plain value will do:
+    ``learning_rate="lin_3e-4"`` falls to zero, ``action_noise=0.1`` is Gaussian,
+    ``policy_kwargs={activation_fn="torch.nn:ReLU"}`` names a class.
+
+    ``total_timesteps`` is where schedules end; they stay there. Without it they stay at their
+    beginning, so a plain learning rate is not touched; but an algorithm with an exploration
+    schedule (DQN) would explore for ever, so there it is 100,000.
+
+    At the end of an exposure an on-policy algorithm trains on what it has if that is at least a
+    minibatch (``flush=False``: it goes on filling the same rollout in the next exposure). So
+    what is evaluated has learned from its block, even if the block was shorter than a rollout
+    of ``n_steps`` times the slots.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        algo: str = "PPO",
+        policy: str = "auto",
+        total_timesteps: int | None = None,
+        flush: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(world)
+        if total_timesteps is not None and total_timesteps < 1:
+            raise SpecError(f"sb3: total_timesteps must be at least 1, got {total_timesteps!r}")
+        # As in our own learners: the order in which threads add up must not show in the results.
+        torch.set_num_threads(1)
+        seed = seed_for(world.seed, "init")
+        self.guest = Guest(seed)
+        with self.guest.lent():
+            self.model = build(world, seed, algo, policy, kwargs)
+        if total_timesteps is None and hasattr(self.model, "exploration_schedule"):
+            total_timesteps = EXPLORING
+        self.host: Host
+        if isinstance(self.model, OnPolicyAlgorithm):
+            self.host = OnPolicy(self.model, total_timesteps, flush)
+        else:
+            self.host = OffPolicy(self.model, total_timesteps)
+
+    def act(self, obs: Any, ctx: Context) -> Array:
+        seen = self._observations(obs)
+        if ctx.learning:
+            with self.guest.lent():
+                actions = self.host.act(seen, ctx.slots, ctx.fresh[ctx.slots])
+        else:
+            with self.guest.lent(passing=int(self.rng.integers(2**32))):
+                actions, _ = self.model.predict(seen, deterministic=True)
+        space = self.world.action_space
+        if isinstance(space, spaces.Box):
+            # Going from [-1, 1] to the bounds and back may miss them by the last bit.
+            actions = np.clip(actions, space.low, space.high)
+        return np.asarray(actions).astype(space.dtype, copy=False)
+
+    def learn(self, batch: Batch, ctx: Context) -> dict[str, float] | None:
+        if not isinstance(batch, Transitions) or batch.rewards is None:
+            raise AgentFault("sb3 learns from rewards: expose it to episodes or steps, not to data")
+        ended = batch.terminated | batch.truncated
+        outcome = Outcome(
+            batch.rewards.astype(np.float32),
+            ended,
+            batch.truncated & ~batch.terminated,
+            self._observations(batch.next_obs),
+        )
+        return self._train() if self.host.take(ctx.slots, outcome) else None
+
+    def leave(self, ctx: Context) -> None:
+        if ctx.learning and ctx.event == "variant" and self.host.pause():
+            self._train()
+
+    def _train(self) -> dict[str, float]:
+        """Train, and give what the model recorded about it."""
+        log = self.model.logger
+        log.dump()
+        with self.guest.lent():
+            self.host.train()
+        recorded = log.name_to_value
+        measures = {
+            k.removeprefix("train/"): float(v)
+            for k, v in recorded.items()
+            if k.startswith("train/") and isinstance(v, float | int | np.number) and np.isfinite(v)
+        }
+        log.dump()
+        return measures
+
+    def _observations(self, obs: Any) -> Any:
+        """A batch as the model's buffers hold it: images with their channels first."""
+        space = self.world.observation_space
+        seen: Any
+        if isinstance(space, spaces.Dict):
+            seen = {k: np.asarray(obs[k], part.dtype) for k, part in space.spaces.items()}
+        else:
+            seen = np.asarray(obs, space.dtype)
+        if isinstance(self.model.env, VecTransposeImage):
+            seen = self.model.env.transpose_observations(seen)
+        return seen
+
+    def state(self) -> dict[str, Array]:
+        return {
+            **pack_model(self.model),
+            **{f"host/{k}": v for k, v in self.host.state().items()},
+            **{f"guest/{k}": v for k, v in self.guest.state().items()},
+            "action_space": pack_rng(self.model.action_space.np_random),
+        }
+
+    def load(self, state: State) -> None:
+        unpack_model(self.model, state)
+        self.host.load({k[5:]: v for k, v in state.items() if k.startswith("host/")})
+        self.guest.load({k[6:]: v for k, v in state.items() if k.startswith("guest/")})
+        self.model.action_space._np_random = unpack_rng(state["action_space"])
+
+
+agent = SB3Agent

@@ -1,0 +1,229 @@
+"""The bodies of the verbs."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from perdure import registry
+from perdure.errors import Interrupted, SpecError, UnknownName
+from perdure.registry import Part, Spec
+from perdure.types import Curriculum
+
+
+def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any]) -> int:
+    """Plan, execute, summarise."""
+    from perdure.run.experiment import execute
+    from perdure.run.plan import RunSpec, make_plan
+    from perdure.show.live import LiveView
+    from perdure.show.summary import by_task, summarise
+    from perdure.store.run import Run
+
+    given = {k: v for k, v in flags.items() if v not in (None, ())}
+    if curriculum is None:
+        raise SpecError("name a curriculum (perdure ls curricula), file.py:function or spec.toml")
+    if curriculum.endswith(".toml"):
+        spec = RunSpec.from_toml(Path(curriculum), **given)
+    else:
+        spec = RunSpec(curriculum, **given)
+    console = Console(stderr=True, quiet=quiet)
+    plan = make_plan(spec)
+    plan.save()
+    console.print(
+        f"{len(plan.jobs)} lifetimes of {escape(plan.spec.curriculum)} into {escape(str(plan.path))}",
+        highlight=False,
+    )
+    try:
+        with LiveView(plan.path, console):
+            outcomes = execute(plan)
+    except Interrupted as e:
+        again = shlex.join(["perdure", *sys.argv[1:]])
+        click_echo(f"\nstopped by signal {e.signum}; nothing is lost. To resume: {again}")
+        return 128 + e.signum
+    failed = [o for o in outcomes if o.status == "failed"]
+    finished = Run(plan.path)
+    if not quiet and len(failed) < len(outcomes):
+        out = Console()
+        out.print(by_task(finished))
+        out.print(summarise(finished)[0])
+    for o in failed:
+        click_echo(f"failed: {o.job.id}: {o.error}")
+    if failed:
+        click_echo(f"{len(failed)} of {len(outcomes)} lifetimes failed; run again to retry them")
+    if not quiet:
+        print(f"rows: {plan.path}")
+    return 1 if failed else 0
+
+
+def click_echo(text: str) -> None:
+    """To standard error."""
+    print(text, file=sys.stderr)
+
+
+def ls(parts: Sequence[str], as_json: bool) -> None:
+    """Names and descriptions."""
+    found: dict[str, list[dict[str, str]]] = {}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for part in parts:
+            found[part] = _curricula() if part == "curricula" else _entries(part)  # type: ignore[arg-type]
+    for w in caught:
+        click_echo(f"warning: {w.message}")
+    if as_json:
+        print(json.dumps(found if len(parts) > 1 else found[parts[0]], indent=1))
+        return
+    from rich.table import Table
+
+    console = Console()
+    for part, items in found.items():
+        table = Table(title=part, title_justify="left", box=None, pad_edge=False)
+        table.add_column("name", no_wrap=True)
+        table.add_column("what")
+        for item in items:
+            detail = f"\n[dim]{escape(item['budget'])}[/dim]" if "budget" in item else ""
+            table.add_row(escape(item["name"]), escape(item["about"]) + detail)
+        console.print(table if items else f"{part}: none")
+        console.print()
+
+
+def _entries(part: Part) -> list[dict[str, str]]:
+    out = []
+    for entry in registry.entries(part).values():
+        if not entry.source.startswith("perdure."):
+            try:
+                entry.load()
+            except Exception as e:
+                warnings.warn(f"plugin {entry.name} ({entry.source}) is broken: {e}", stacklevel=1)
+                continue
+        out.append({"name": entry.name, "about": entry.about, "source": entry.source})
+    return out
+
+
+def _curricula() -> list[dict[str, str]]:
+    from perdure.show.outline import budget
+
+    out = []
+    for name, builder in registry.curricula().items():
+        about = (builder.__doc__ or "").strip().split("\n")[0]
+        try:
+            made = registry.curriculum(Spec(name))
+        except Exception as e:
+            # Some protocols cannot be built without parameters; they are still worth naming.
+            out.append({"name": name, "about": about, "budget": f"needs parameters: {e}"})
+            continue
+        out.append({"name": name, "about": made.about or about, "budget": budget(made)})
+    return out
+
+
+def check(name: str) -> int:
+    """Find out what a name is, and check it."""
+    from perdure.testing import check_agent, check_suite, check_task
+
+    path = Path(name)
+    if (path / "_meta" / "spec.json").is_file():
+        return _check_run(path)
+    if path.is_dir():
+        raise SpecError(f"{name} is a folder but not a Perdure run: it has no _meta/spec.json")
+    spec = Spec.parse(name)
+    if spec.name in registry.entries("suites"):
+        return _verdict(name, _problems(check_suite, registry.suite(spec.name)))
+    found = _find_curriculum(spec)
+    if found is not None:
+        return _check_curriculum(found)
+    base = spec.name.split("+")[-1]
+    if registry.is_file_reference(spec.name) or base in registry.entries("agents"):
+        return _verdict(name, _problems(check_agent, name))
+    family, slash, rest = spec.name.partition("/")
+    if slash and family in registry.entries("suites"):
+        suite = registry.suite(family)
+        try:
+            task = suite.task(rest)
+        except UnknownName as e:
+            names = [f"{family}/{n}" for n in suite.curricula()]
+            raise UnknownName("task or curriculum", name, names, f"({e})") from e
+        from dataclasses import replace
+
+        task = replace(task, params={**task.params, **spec.params})
+        return _verdict(name, _problems(check_task, suite, task))
+    known = [*registry.entries("suites"), *registry.entries("agents"), *registry.curricula()]
+    raise UnknownName("task, suite, curriculum, agent or run folder", name, known)
+
+
+def _problems(checker: Callable[..., None], *args: Any) -> list[str]:
+    from perdure.testing import CheckFailed
+
+    try:
+        checker(*args)
+    except CheckFailed as e:
+        return e.problems
+    return []
+
+
+def _find_curriculum(spec: Spec) -> Curriculum | None:
+    if registry.is_file_reference(spec.name):
+        thing = registry.load_file(spec.name)
+        if isinstance(thing, type) or (callable(thing) and not _gives_curriculum(thing)):
+            return None
+        return registry.curriculum(spec)
+    return registry.curriculum(spec) if spec.name in registry.curricula() else None
+
+
+def _gives_curriculum(thing: Any) -> bool:
+    returns = getattr(thing, "__annotations__", {}).get("return")
+    return returns in (Curriculum, "Curriculum", "perdure.Curriculum")
+
+
+def _check_curriculum(curriculum: Curriculum) -> int:
+    from perdure.run.validate import validate
+    from perdure.show.outline import outline
+
+    print("\n".join(outline(curriculum)))
+    ground = validate(curriculum)
+    print(f"  observations {ground.observation_space}\n  actions {ground.action_space}")
+    print("ok")
+    return 0
+
+
+def _check_run(path: Path) -> int:
+    from perdure.store.run import Run
+
+    found = Run(path)
+    problems = found.verify()
+    for info in found.lifetimes():
+        print(f"{info.status:11} {info.id}  {info.rows:,} rows  {info.error}")
+        if info.status != "done":
+            problems.append(f"{info.id} is {info.status} {info.error}".strip())
+    return _verdict(str(path), problems)
+
+
+def _verdict(name: str, problems: Sequence[str]) -> int:
+    for problem in problems:
+        click_echo(f"problem: {problem}")
+    print(f"{name}: {'ok' if not problems else f'{len(problems)} problems'}")
+    return 1 if problems else 0
+
+
+def watch(folder: Path) -> None:
+    """A live table."""
+    from perdure.show.live import watch as follow
+    from perdure.store.run import Run
+
+    try:
+        follow(Run(folder).path, Console())
+    except KeyboardInterrupt:
+        return
+
+
+def doctor() -> int:
+    """What works here."""
+    from perdure.cli.doctor import diagnose
+
+    return diagnose(Console())

@@ -1,0 +1,126 @@
+"""One job: open its log, build its agent, live; say what happened."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import socket
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from perdure.errors import StoreError
+from perdure.run.loop import Life
+from perdure.run.plan import Job, Plan, refuse_changed
+from perdure.run.progress import Progress
+from perdure.store import files
+from perdure.store.log import Lifetime, LifetimeLog
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job ended."""
+
+    job: Job
+    status: Literal["done", "failed"]
+    error: str = ""
+
+
+def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -> None:
+    """Run a lifetime to its end from wherever its log stands. Raises what stopped it."""
+    path = plan.path / job.id
+    description = plan.describe(job)
+    with LifetimeLog(path, job.agent, job.seed, job.expert) as log:
+        described = path / "_meta" / "lifetime.json"
+        if described.exists():
+            refuse_changed(
+                f"{path} holds another lifetime", files.read_json(described), description
+            )
+        else:
+            files.write_json(described, description)
+        for note in log.notes:
+            print(f"perdure: {note}", file=sys.stderr)
+        if log.done:
+            return
+        session = {"started": time.time(), "argv": sys.argv, "commit": len(log.commits)}
+        files.append_line(
+            path / "_meta" / "sessions.jsonl",
+            json.dumps({**session, **provenance(), "notes": log.notes}).encode() + b"\n",
+        )
+        failed = path / "_meta" / "error.json"
+        failed.unlink(missing_ok=True)
+        try:
+            setting = plan.setting(job)
+            agent = plan.make_agent(job.agent, setting.world())
+            progress = Progress(setting.curriculum, path / "_meta" / "progress.json")
+            Life(setting, agent, log, progress, beat).run()
+        except Exception as e:
+            write_error(path, e)
+            raise
+
+
+def finished(plan: Plan, job: Job) -> bool:
+    """Whether a job is done and its files are as they were committed: nothing to start for."""
+    path = plan.path / job.id
+    described = path / "_meta" / "lifetime.json"
+    if not described.exists() or files.read_json(described) != plan.describe(job):
+        return False
+    return Lifetime.read(path, verify=True).done
+
+
+def write_error(path: Path, error: BaseException | str) -> None:
+    """Leave word of a failure in the lifetime's folder."""
+    text = error if isinstance(error, str) else describe_error(error)
+    trace = "" if isinstance(error, str) else "".join(traceback.format_exception(error))
+    try:
+        files.write_json(path / "_meta" / "error.json", {"error": text, "traceback": trace})
+    except StoreError as e:
+        # A full disk must not hide the error that matters: it is still raised and printed.
+        print(f"perdure: {e}", file=sys.stderr)
+
+
+def describe_error(error: BaseException) -> str:
+    """An error in one line: its class and its own words."""
+    return f"{type(error).__name__}: {error}"
+
+
+def provenance() -> dict[str, Any]:
+    """Where and with what a session runs."""
+    packages = ("perdure", "numpy", "gymnasium", "pyarrow", "torch", "minigrid", "mujoco")
+    packages += ("metaworld", "stable_baselines3")
+    versions = {}
+    for name in packages:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return {
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": versions,
+        "git": git_revision(),
+    }
+
+
+def git_revision() -> str | None:
+    """The revision of the working folder, marked if it has changes; None outside git."""
+    try:
+        done = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

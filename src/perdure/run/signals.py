@@ -1,0 +1,63 @@
+"""Stopping politely: signals become an exception, deadlines an alarm, orphans end."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from perdure.errors import Hung, Interrupted
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """SIGINT and SIGTERM raise Interrupted inside this block (main thread only)."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        raise Interrupted(signum)
+
+    before = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for s, handler in before.items():
+            signal.signal(s, handler)
+
+
+@contextmanager
+def deadline(seconds: float) -> Iterator[Callable[[], None]]:
+    """Gives a function to call at every sign of life; Hung is raised when it is not called for
+    ``seconds``. Does nothing outside the main thread, where Python delivers no signals."""
+    if threading.current_thread() is not threading.main_thread() or seconds <= 0:
+        yield lambda: None
+        return
+
+    def alarm(signum: int, frame: FrameType | None) -> None:
+        raise Hung(f"no sign of life for {seconds:g} s")
+
+    def beat() -> None:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+    before = signal.signal(signal.SIGALRM, alarm)
+    beat()
+    try:
+        yield beat
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def die_with_parent(parent: int) -> None:
+    """Ask the kernel to kill this process when its parent dies (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    if os.getppid() != parent:
+        raise Interrupted(signal.SIGTERM)

@@ -1,0 +1,73 @@
+"""Does a curriculum hold together? Asked before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+
+from perdure.errors import CurriculumError, PerdureError
+from perdure.registry import suite_of
+from perdure.types import Block, Curriculum, Suite, Task
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What a valid curriculum stands on."""
+
+    suites: Mapping[str, Suite]
+    observation_space: gymnasium.Space[Any]
+    action_space: gymnasium.Space[Any]
+
+
+def validate(curriculum: Curriculum) -> Ground:
+    """Check every task with its own parameters; an error says where in the curriculum."""
+    wheres: dict[str, str] = {}
+    on_data: dict[str, set[bool]] = {}
+    for number, block in enumerate(curriculum.fixed):
+        _check_block(block, f"curriculum {curriculum.name}, block {number} ({block.kind})")
+    for where, exposure in curriculum.walk():
+        wheres.setdefault(exposure.task.key, f"curriculum {curriculum.name}, {where}")
+        on_data.setdefault(exposure.task.key, set()).add(exposure.on_data)
+    suites: dict[str, Suite] = {}
+    first: tuple[Task, gymnasium.Space[Any], gymnasium.Space[Any]] | None = None
+    for task in curriculum.tasks:
+        where = wheres.get(task.key, f"curriculum {curriculum.name}, task {task.id}")
+        try:
+            suites.setdefault(task.suite, suite_of(task))
+            spaces = suites[task.suite].spaces(task)
+            if True in on_data.get(task.key, ()):
+                suites[task.suite].data(task, True)
+            if False in on_data.get(task.key, ()):
+                suites[task.suite].env(task).close()
+        except PerdureError as e:
+            raise CurriculumError(f"{where}: {e}") from e
+        except Exception as e:
+            raise CurriculumError(
+                f"{where}: {task.id} cannot be made with params {dict(task.params)}: "
+                f"{type(e).__name__}: {e}"
+            ) from e
+        if first is None:
+            first = (task, *spaces)
+        for name, expected, got in (
+            ("observation", first[1], spaces[0]),
+            ("action", first[2], spaces[1]),
+        ):
+            if expected != got:
+                raise CurriculumError(
+                    f"{where}: the {name} space of {task.id} is {got}, but {first[0].id} has "
+                    f"{expected}; all tasks of a curriculum must share their spaces"
+                )
+    assert first is not None
+    return Ground(suites, first[1], first[2])
+
+
+def _check_block(block: Block, where: str) -> None:
+    for _, exposures in block.phases:
+        if block.together and len({e.on_data for e in exposures}) > 1:
+            raise CurriculumError(
+                f"{where}: exposures side by side must all be in episodes or steps, or all in "
+                "epochs or batches"
+            )

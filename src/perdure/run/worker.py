@@ -1,0 +1,36 @@
+"""``python -m perdure.run.worker RUN LIFETIME``: one lifetime in a process of its own.
+
+Exit code 0: done; 1: failed, and ``_meta/error.json`` says why; 128 + n: stopped by signal n.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+
+def main(argv: list[str]) -> int:
+    """Run one lifetime of a planned run."""
+    run, job = argv
+    from perdure.errors import Interrupted
+    from perdure.run.lifetime import describe_error, run_lifetime
+    from perdure.run.plan import load_plan
+    from perdure.run.signals import die_with_parent, interruptible
+
+    try:
+        with interruptible():
+            if "PERDURE_PARENT" in os.environ:
+                die_with_parent(int(os.environ["PERDURE_PARENT"]))
+            plan = load_plan(Path(run))
+            run_lifetime(plan, plan.job(job))
+    except Interrupted as e:
+        return 128 + e.signum
+    except Exception as e:
+        print(describe_error(e), file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

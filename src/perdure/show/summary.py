@@ -1,0 +1,81 @@
+"""The table at the end of a run: what was learned, what was kept."""
+
+from __future__ import annotations
+
+from math import isnan
+
+import numpy as np
+from rich.table import Table
+
+from perdure.measure.matrix import Matrix, by_lifetime, default_measure, evaluation_matrix
+from perdure.store.run import Run
+
+COLUMNS = ("before", "acquired", "final", "forgotten")
+
+
+def summarise(run: Run) -> tuple[Table, dict[str, dict[str, float]]]:
+    """A table of agents with means over lifetimes, and the same numbers."""
+    rows = run.rows()
+    measure = default_measure(rows)
+    matrices: dict[str, list[Matrix]] = {}
+    for (agent, _), table in by_lifetime(rows).items():
+        matrices.setdefault(agent, []).append(evaluation_matrix(table, measure))
+    table = Table(
+        title=f"{run.spec['curriculum']}: {measure}, mean over tasks and lifetimes (± sd)"
+    )
+    table.add_column("agent")
+    table.add_column("n", justify="right")
+    heads = {
+        "before": "before learning",
+        "acquired": "right after learning",
+        "final": "at the end of life",
+        "forgotten": "forgotten",
+    }
+    for name in COLUMNS:
+        table.add_column(heads[name], justify="right")
+    numbers: dict[str, dict[str, float]] = {}
+    for agent, lives in matrices.items():
+        values = {
+            "before": [m.initial() for m in lives],
+            "acquired": [m.acquired() for m in lives],
+            "final": [m.final() for m in lives],
+            "forgotten": [m.forgetting() for m in lives],
+        }
+        numbers[agent] = {k: float(np.mean(v)) for k, v in values.items()}
+        table.add_row(agent, str(len(lives)), *(_cell(values[c]) for c in COLUMNS))
+    return table, numbers
+
+
+def _cell(values: list[float]) -> str:
+    mean = float(np.mean(values))
+    if isnan(mean):
+        return "–"
+    spread = f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else ""
+    return f"{mean:.2f}{spread}"
+
+
+def by_task(run: Run) -> Table:
+    """For each agent: score on each task after each learned task, mean over lifetimes."""
+    rows = run.rows()
+    measure = default_measure(rows)
+    table = Table(title=f"{measure} on each task (columns) after each evaluation (rows)")
+    table.add_column("agent")
+    table.add_column("after learning")
+    groups: dict[str, list[Matrix]] = {}
+    for (agent, _), mine in by_lifetime(rows).items():
+        groups.setdefault(agent, []).append(evaluation_matrix(mine, measure))
+    tasks = next(iter(groups.values()))[0].tasks if groups else ()
+    for task in tasks:
+        table.add_column(task, justify="right")
+    for agent, lives in groups.items():
+        if any(m.learned != lives[0].learned or m.tasks != tasks for m in lives):
+            table.add_row(agent, "(task orders differ between lifetimes)")
+            continue
+        values = np.mean([m.values for m in lives], axis=0)
+        for i, past in enumerate(lives[0].learned):
+            cells = ["–" if isnan(v) else f"{v:.2f}" for v in values[i]]
+            last = i == len(values) - 1
+            table.add_row(
+                agent if i == 0 else "", past[-1] if past else "–", *cells, end_section=last
+            )
+    return table

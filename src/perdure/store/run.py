@@ -1,0 +1,119 @@
+"""Reading a run: its lifetimes, their state, and their rows as one table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from perdure.errors import StoreError
+from perdure.store import files, rows
+from perdure.store.lock import Lock
+from perdure.store.log import Lifetime
+
+
+@dataclass(frozen=True)
+class LifetimeInfo:
+    """One lifetime of a run, as its folder says."""
+
+    id: str
+    path: Path
+    agent: str
+    seed: int
+    expert: str
+    """Task id of a single-task expert, empty for a lifelong agent."""
+    status: str
+    """``done``, ``running``, ``failed`` or ``interrupted``."""
+    error: str
+    progress: dict[str, Any]
+    rows: int
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What the lifetime is made of: agent, seed, curriculum outline."""
+        found: dict[str, Any] = files.read_json(self.path / "_meta" / "lifetime.json")
+        return found
+
+
+class Run:
+    """A run's folder. ``Run("runs/x").rows()`` is everything that happened, as a table."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        if not (self.path / "_meta" / "spec.json").is_file():
+            raise StoreError(f"{self.path} is not a Perdure run: it has no _meta/spec.json")
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The resolved specification."""
+        found: dict[str, Any] = files.read_json(self.path / "_meta" / "spec.json")
+        return found
+
+    def lifetimes(self) -> list[LifetimeInfo]:
+        """Every lifetime that has begun."""
+        found = sorted(self.path.glob("*/*/_meta/lifetime.json"))
+        found += sorted(self.path.glob("*/experts/*/*/_meta/lifetime.json"))
+        infos = [self._info(p.parent.parent) for p in found]
+        return sorted(infos, key=lambda i: (i.expert, i.agent, i.seed))
+
+    def _info(self, path: Path) -> LifetimeInfo:
+        description = files.read_json(path / "_meta" / "lifetime.json")
+        if description["format"] > rows.FORMAT:
+            raise StoreError(
+                f"{path} has log format {description['format']}, this Perdure reads up to "
+                f"{rows.FORMAT}: upgrade it"
+            )
+        life = Lifetime.read(path)
+        error = path / "_meta" / "error.json"
+        progress = path / "_meta" / "progress.json"
+        text = str(files.read_json(error)["error"]) if error.exists() else ""
+        if life.done:
+            status, text = "done", ""
+        elif Lock.held(path / "_meta" / "lock"):
+            status = "running"
+        else:
+            status = "failed" if text else "interrupted"
+        relative = path.relative_to(self.path)
+        return LifetimeInfo(
+            str(relative),
+            path,
+            relative.parts[0],
+            description["seed"],
+            description["expert"],
+            status,
+            text,
+            files.read_json(progress) if progress.exists() else {},
+            sum(c.count for c in life.commits),
+        )
+
+    def rows(self, *, experts: bool = False) -> pa.Table:
+        """All committed rows as one Arrow table; ``.to_pandas()`` for a data frame.
+
+        ``experts`` chooses the single-task experts' rows instead of the lifelong agents'. Every
+        measure is a column.
+        """
+        tables = [
+            pq.read_table(segment)
+            for info in self.lifetimes()
+            if bool(info.expert) == experts
+            for segment in Lifetime.read(info.path).segments
+        ]
+        if not tables:
+            return rows.flatten(rows.SCHEMA.empty_table())
+        return rows.flatten(pa.concat_tables(tables))
+
+    def verify(self) -> list[str]:
+        """What is damaged, a sentence each; empty if all is well."""
+        problems: list[str] = []
+        for info in self.lifetimes():
+            life = Lifetime.read(info.path, verify=True)
+            problems += life.notes
+            if life.commits and life.commits[-1].state is not None:
+                try:
+                    life.load_state(life.commits[-1])
+                except StoreError as e:
+                    problems.append(str(e))
+        return problems

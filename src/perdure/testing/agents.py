@@ -1,0 +1,118 @@
+"""Does an agent keep its promises? Repeat, resume, evaluate without a trace."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from perdure.errors import PerdureError
+from perdure.registry import Spec
+from perdure.run.executors import Serial
+from perdure.run.lifetime import Outcome
+from perdure.run.plan import Factory, Plan, RunSpec, make_plan
+from perdure.store import rows
+from perdure.store.log import Lifetime
+from perdure.testing.report import CheckFailed, global_rng_untouched
+
+WORLDS = (
+    "toy/check",
+    "toy/check,task=reach",
+    "toy/check,task=blobs",
+)
+"""Tiny lives: discrete actions, continuous actions, labelled data."""
+
+
+def check_agent(agent: str | Factory, worlds: tuple[str, ...] = WORLDS) -> None:
+    """Run an agent (a name, ``file.py:Class``, or a class) through tiny lifetimes.
+
+    Checked: it acts within its space; the same seed gives the same rows; a lifetime resumed from
+    any commit ends with the same rows; evaluation does not change it; ``state()`` and ``load()``
+    fit each other; it leaves the process's global generators alone. Worlds whose spaces it refuses
+    with a typed error are left out, but one must remain.
+    """
+    name = agent if isinstance(agent, str) else agent.__qualname__
+    problems: list[str] = []
+    refusals: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="perdure-check-") as folder:
+        for k, world in enumerate(worlds):
+            try:
+                plan = _plan(agent, world, Path(folder) / f"{k}")
+            except PerdureError as e:
+                refusals.append(f"{world}: {e}")
+                continue
+            problems += [
+                f"{world}: {p}" for p in _problems(plan, lambda p, w=world: _plan(agent, w, p))
+            ]  # type: ignore[misc]
+    if len(refusals) == len(worlds):
+        problems.append(f"{name} fits none of the worlds it is checked on: " + "; ".join(refusals))
+    if problems:
+        raise CheckFailed(f"agent {name}", problems)
+
+
+def _plan(agent: str | Factory, curriculum: str, out: Path) -> Plan:
+    spec, factories = agent, {}
+    if not isinstance(agent, str):
+        spec, factories = "checked=object", {"checked": agent}
+    else:
+        parsed = Spec.parse(agent)
+        spec = str(Spec(parsed.name, parsed.params, "checked"))
+    assert isinstance(spec, str)
+    return make_plan(
+        RunSpec(curriculum, (spec,), out=str(out), executor="serial", envs=2, checkpoint=25),
+        factories,
+    )
+
+
+def _problems(plan: Plan, again: Callable[[Path], Plan]) -> list[str]:
+    problems: list[str] = []
+    with global_rng_untouched("the agent", problems):
+        error = _run(plan)
+    if error:
+        return [error]
+    folder = plan.path / plan.jobs[0].id
+    expected = read_rows(folder)
+    other = again(plan.path.with_name(plan.path.name + "-again"))
+    error = _run(other)
+    if error:
+        return [*problems, f"a second run failed: {error}"]
+    if read_rows(other.path / other.jobs[0].id) != expected:
+        problems.append("the same seed gave other rows: draw all randomness from self.rng")
+    commits = len(Lifetime.read(folder).commits)
+    for k in sorted({1, commits // 2, commits - 1} - {0}):
+        resumed = again(plan.path.with_name(f"{plan.path.name}-from-{k}"))
+        shutil.copytree(plan.path, resumed.path)
+        target = resumed.path / resumed.jobs[0].id
+        cut_journal(target, k)
+        error = _run(resumed)
+        if error:
+            problems.append(f"resuming after commit {k} failed: {error}")
+        elif read_rows(target) != expected:
+            problems.append(
+                f"resumed after commit {k}, the rows differ from an uninterrupted lifetime: "
+                "state() must hold everything that load() needs to go on exactly"
+            )
+    return problems
+
+
+def _run(plan: Plan) -> str:
+    outcomes: list[Outcome] = []
+    plan.save()
+    Serial(deadline=120).run(plan, plan.jobs, outcomes.append)
+    return "; ".join(o.error for o in outcomes if o.status != "done")
+
+
+def read_rows(folder: Path) -> list[rows.Row]:
+    """All committed rows of a lifetime's folder."""
+    out: list[rows.Row] = []
+    for segment in Lifetime.read(folder).segments:
+        out += rows.to_rows(rows.decode(segment.read_bytes()))
+    return out
+
+
+def cut_journal(folder: Path, commits: int) -> None:
+    """Make a lifetime look as if it had been killed after so many commits."""
+    journal = folder / "_meta" / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[:commits]))

@@ -1,0 +1,169 @@
+"""Does a suite keep its promises? Above all: is ``reset(seed)`` honest?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from perdure.errors import CurriculumError, PerdureError
+from perdure.registry import curriculum as build
+from perdure.registry import entries
+from perdure.run.validate import validate
+from perdure.seeds import seed_for
+from perdure.testing.report import CheckFailed, global_rng_untouched
+from perdure.types import Suite, Task
+
+STEPS = 60
+
+
+def check_suite(suite: Suite) -> None:
+    """Check every listed task and every curriculum of a suite."""
+    problems: list[str] = []
+    tasks = list(suite.tasks())
+    if not tasks:
+        problems.append(f"suite {suite.name} lists no tasks")
+    ids = [t.id for t in tasks]
+    for double in sorted({i for i in ids if ids.count(i) > 1}):
+        problems.append(f"suite {suite.name} lists {double} twice")
+    for task in tasks:
+        try:
+            found = suite.task(task.id.split("/", 1)[1])
+            if found.key != task.key:
+                problems.append(f"suite.task({task.id!r}) gives another task: {found.key}")
+        except PerdureError as e:
+            problems.append(f"suite.task does not know {task.id}, which tasks() lists: {e}")
+        problems += _task_problems(suite, task)
+    problems += _curriculum_problems(suite)
+    if problems:
+        raise CheckFailed(f"suite {suite.name}", problems)
+
+
+def check_task(suite: Suite, task: Task) -> None:
+    """Check one task: spaces, values, and that a seed alone decides an episode."""
+    problems = _task_problems(suite, task)
+    if problems:
+        raise CheckFailed(f"task {task.id}", problems)
+
+
+def _curriculum_problems(suite: Suite) -> list[str]:
+    problems = []
+    registered = suite.name in entries("suites")
+    for name, builder in suite.curricula().items():
+        try:
+            if registered:
+                from perdure.registry import Spec
+
+                made = build(Spec(f"{suite.name}/{name}"))
+                if len(made.tasks) <= 3:
+                    validate(made)
+            else:
+                builder()
+        except Exception as e:
+            problems.append(f"curriculum {suite.name}/{name} is not valid: {e}")
+    return problems
+
+
+def _task_problems(suite: Suite, task: Task) -> list[str]:
+    problems: list[str] = []
+    try:
+        observation_space, action_space = suite.spaces(task)
+    except Exception as e:
+        return [f"{task.id}: spaces() raised {type(e).__name__}: {e}"]
+    offers = 0
+    try:
+        data = suite.data(task, True)
+        offers += 1
+    except CurriculumError:
+        data = None
+    if data is not None:
+        batch = data.batch(np.arange(min(4, len(data))))
+        for x, y in zip(batch.inputs, batch.targets, strict=True):
+            if not observation_space.contains(x):
+                problems.append(f"{task.id}: data holds an input outside {observation_space}")
+            if not action_space.contains(y):
+                problems.append(f"{task.id}: data holds a target outside {action_space}: {y!r}")
+    try:
+        suite.env(task).close()
+        offers += 1
+    except CurriculumError:
+        if not offers:
+            problems.append(f"{task.id} offers neither an environment nor data")
+        return problems
+    except Exception as e:
+        return [f"{task.id}: env() raised {type(e).__name__}: {e}"]
+    try:
+        with global_rng_untouched(task.id, problems):
+            problems += _honesty(suite, task, observation_space, action_space)
+    except Exception as e:
+        problems.append(f"{task.id}: {type(e).__name__}: {e}")
+    return problems
+
+
+def _honesty(suite: Suite, task: Task, observation_space: Any, action_space: Any) -> list[str]:
+    """Play a seed in a fresh environment, in another one, and in one with a history."""
+    problems: list[str] = []
+    action_space.seed(seed_for(0, "check", task.key))
+    actions = [action_space.sample() for _ in range(STEPS)]
+    first, second = suite.env(task), suite.env(task)
+    try:
+        reference = _play(first, 11, actions)
+        _play(second, 5, actions[: STEPS // 3])
+        _play(second, 6, actions[: STEPS // 2])
+        for env, words in (
+            (second, "in an environment that ran other episodes before"),
+            (first, "a second time in the same environment"),
+        ):
+            where = _difference(reference, _play(env, 11, actions))
+            if where is not None:
+                problems.append(
+                    f"{task.id}: reset(seed=11) {words} gave another episode (first difference at "
+                    f"{where}); reset(seed) must alone decide all randomness of an episode"
+                )
+        for t, (obs, reward, terminated, truncated) in enumerate(reference):
+            if not observation_space.contains(obs):
+                problems.append(f"{task.id}: the observation at step {t} is outside its space")
+                break
+            if t and not np.isfinite(reward):
+                problems.append(f"{task.id}: the reward at step {t} is {reward}")
+                break
+            if not all(isinstance(f, (bool, np.bool_)) for f in (terminated, truncated)):
+                problems.append(f"{task.id}: terminated and truncated must be bools (step {t})")
+                break
+    finally:
+        first.close()
+        second.close()
+    return problems
+
+
+def _play(env: Any, seed: int, actions: list[Any]) -> list[tuple[Any, float, bool, bool]]:
+    obs, _ = env.reset(seed=seed)
+    out = [(_copy(obs), 0.0, False, False)]
+    for action in actions:
+        obs, reward, terminated, truncated, _ = env.step(action)
+        out.append((_copy(obs), reward, terminated, truncated))
+        if terminated or truncated:
+            break
+    return out
+
+
+def _copy(obs: Any) -> Any:
+    if isinstance(obs, dict):
+        return {k: _copy(v) for k, v in obs.items()}
+    return np.array(obs) if isinstance(obs, np.ndarray) else obs
+
+
+def _difference(a: list[Any], b: list[Any]) -> str | None:
+    for t, (x, y) in enumerate(zip(a, b, strict=False)):
+        for name, u, v in zip(
+            ("observation", "reward", "terminated", "truncated"), x, y, strict=True
+        ):
+            if not _equal(u, v):
+                return f"step {t}, {name}"
+    return None if len(a) == len(b) else f"step {min(len(a), len(b))}, the length"
+
+
+def _equal(u: Any, v: Any) -> bool:
+    if isinstance(u, dict):
+        return all(_equal(u[k], v[k]) for k in u)
+    return bool(np.array_equal(u, v))
