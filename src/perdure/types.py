@@ -426,6 +426,10 @@ class Suite(Protocol):
         """A new environment; its ``reset(seed=s)`` alone decides an episode."""
         raise CurriculumError(f"{task.id} has no environment: give it epochs or batches")
 
+    def many(self, task: Task, count: int) -> Many | None:
+        """``count`` environments stepped by one call, or None: then they are made by ``env``."""
+        return None
+
     def data(self, task: Task, learning: bool) -> Data:
         """The task's training or held-out data."""
         raise CurriculumError(f"{task.id} has no data: give it episodes or steps")
@@ -452,6 +456,23 @@ class Suite(Protocol):
     def window(self, task: Task) -> int | None:
         """For a continuing task: a row is written every so many steps. None if episodic."""
         return None
+
+
+class Many(Protocol):
+    """Several environments of one task, stepped by one call. Optional: a suite that can do this
+    faster than one environment after another returns it from :meth:`Suite.many`."""
+
+    def reset(self, slot: int, seed: int) -> Any:
+        """Begin the episode of this seed in one slot; its first observation."""
+
+    def step(
+        self, slots: Sequence[int], actions: Sequence[Any]
+    ) -> tuple[Any, list[float], list[bool], list[bool], Mapping[int, Mapping[str, Any]]]:
+        """Step some of the slots: observations (a new array each time), finite rewards,
+        terminated, truncated, and infos by row where there are any."""
+
+    def close(self) -> None:
+        """Let go of everything."""
 
 
 class Restorable(Protocol):

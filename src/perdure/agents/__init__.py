@@ -1,0 +1,1 @@
+"""Agents: learners, strategies, networks and adapters; one idea a file."""

@@ -21,7 +21,8 @@ class RandomAgent(Agent):
         space = self.world.action_space
         if self._discrete:
             assert isinstance(space, spaces.Discrete)
-            return self.rng.integers(space.n, size=len(ctx.slots)) + space.start
+            drawn: Array = self.rng.integers(space.n, size=len(ctx.slots)) + space.start
+            return drawn
         # Any other space samples itself; its generator is seeded from ours, so that checkpoints
         # and evaluation treat it like every other draw.
         space.seed(int(self.rng.integers(2**31)))

@@ -1,0 +1,1 @@
+"""Pure functions from a table of rows to numbers; a paper a file."""

@@ -1,0 +1,1 @@
+"""The loop, the plan and the executors."""

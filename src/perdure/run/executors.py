@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from perdure import registry
-from perdure.errors import Hung, SpecError
+from perdure.errors import Hung, SpecError, UnknownName
 from perdure.registry import Spec
 from perdure.run.lifetime import Outcome, describe_error, run_lifetime, write_error
 from perdure.run.plan import Job, Plan
@@ -210,6 +210,6 @@ def make_executor(text: str) -> Executor:
     elif spec.name in EXECUTORS:
         factory = EXECUTORS[spec.name]
     else:
-        raise registry.UnknownName("executor", spec.name, EXECUTORS)
+        raise UnknownName("executor", spec.name, EXECUTORS)
     executor: Executor = registry.call_with(f"executor {spec.name}", factory, **spec.params)
     return executor

@@ -20,6 +20,9 @@ def agent_fault(agent: object, method: str, error: Exception) -> PerdureError:
     return AgentFault(f"{type(agent).__name__}.{method} raised {type(error).__name__}: {error}")
 
 
+ARRAYS = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
+"""Spaces whose members, side by side, make one array."""
+
 ActionGuard = Callable[[Any, int], list[Any]]
 
 
@@ -36,17 +39,16 @@ def action_guard(space: Space[Any], who: str) -> ActionGuard:
             if type(actions) is np.ndarray:
                 if actions.shape != (n,) or actions.dtype.kind not in "iu":
                     raise refuse(f"{n} whole numbers", actions)
-                out: list[Any] = actions.tolist()
             else:
-                out = _listed(actions, n, refuse)
-                for a in out:
+                for a in _listed(actions, n, refuse):
                     if isinstance(a, (bool, np.bool_)) or not isinstance(a, (int, np.integer)):
                         raise refuse(f"{n} whole numbers", actions)
-                out = [int(a) for a in out]
-            for a in out:
+                actions = np.array(actions)
+            for a in actions.tolist():
                 if not low <= a < high:
                     raise refuse(f"actions from {low} to {high - 1}", actions)
-            return out
+            # numpy integers: Gymnasium's own check of a Python int costs two microseconds.
+            return list(actions)
 
         return discrete
 
@@ -87,7 +89,7 @@ def _listed(actions: Any, n: int, refuse: Callable[[str, object], AgentFault]) -
 
 def stack_actions(space: Space[Any], actions: list[Any]) -> Any:
     """A batch of actions as one array where the space allows it."""
-    if isinstance(space, (spaces.Discrete, spaces.Box, spaces.MultiDiscrete, spaces.MultiBinary)):
+    if isinstance(space, ARRAYS):
         return np.asarray(actions, dtype=space.dtype)
     return actions
 
@@ -97,12 +99,10 @@ class Observer:
 
     def __init__(self, space: Space[Any], who: str) -> None:
         self.space, self.who = space, who
-        self.simple = isinstance(space, (spaces.Box, spaces.Discrete, spaces.MultiBinary)) or (
-            isinstance(space, spaces.MultiDiscrete)
-        )
+        self.simple = isinstance(space, ARRAYS)
         self.shape = tuple(space.shape or ())
-        self.dtype = space.dtype
-        self.float = self.simple and np.dtype(self.dtype).kind == "f"  # type: ignore[arg-type]
+        self.dtype = np.dtype(space.dtype)
+        self.float = self.simple and self.dtype.kind == "f"
 
     def empty(self, n: int) -> Any:
         """A new batch of n observations to fill."""
@@ -111,27 +111,36 @@ class Observer:
         return [None] * n
 
     def admit(self, obs: Any, where: str) -> Any:
-        """One observation that did not look right at first sight: made right, or refused."""
+        """One observation, made right or refused."""
         if not self.simple:
             if not self.space.contains(obs):
                 raise self._refuse(where, obs)
             return obs
         array = np.asarray(obs)
-        if array.shape != self.shape or not np.can_cast(array.dtype, self.dtype, "same_kind"):
+        if array.shape != self.shape or not (
+            array.dtype == self.dtype or np.can_cast(array.dtype, self.dtype, "same_kind")
+        ):
             raise self._refuse(where, obs)
+        return array
+
+    def admit_first(self, obs: Any, where: str) -> Any:
+        """The first observation of an episode: like any other, and finite."""
+        array = self.admit(obs, where)
+        if self.float:
+            total = np.add.reduce(array, axis=None)
+            if total - total != 0.0:
+                self.check_finite(array[None], lambda k: where)
         return array
 
     def batch(self, items: Any) -> Any:
         """A filled batch as agents get it."""
         if self.simple:
             return items
-        out = create_empty_array(self.space, len(items), fn=np.zeros)
+        out: Any = create_empty_array(self.space, len(items), fn=np.zeros)
         return concatenate(self.space, items, out)
 
     def check_finite(self, batch: Array, where: Callable[[int], str]) -> None:
-        """Refuse NaN and infinity. A sum is one fast pass; only a bad one is looked into."""
-        if not self.float or np.isfinite(np.add.reduce(batch, axis=None)):
-            return
+        """Refuse NaN and infinity. (A sum that overflows is no reason.)"""
         bad = ~np.isfinite(batch.reshape(len(batch), -1)).all(axis=1)
         if bad.any():
             k = int(np.argmax(bad))

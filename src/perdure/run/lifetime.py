@@ -23,6 +23,19 @@ from perdure.run.progress import Progress
 from perdure.store import files
 from perdure.store.log import Lifetime, LifetimeLog
 
+PACKAGES = (
+    "perdure",
+    "numpy",
+    "gymnasium",
+    "pyarrow",
+    "torch",
+    "minigrid",
+    "mujoco",
+    "metaworld",
+    "stable_baselines3",
+)
+"""Whose versions a session writes down."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -93,10 +106,8 @@ def describe_error(error: BaseException) -> str:
 
 def provenance() -> dict[str, Any]:
     """Where and with what a session runs."""
-    packages = ("perdure", "numpy", "gymnasium", "pyarrow", "torch", "minigrid", "mujoco")
-    packages += ("metaworld", "stable_baselines3")
     versions = {}
-    for name in packages:
+    for name in PACKAGES:
         try:
             versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

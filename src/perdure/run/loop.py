@@ -21,7 +21,7 @@ from perdure.seeds import pack_rng, rng_for, unpack_rng
 from perdure.store import state
 from perdure.store.log import LifetimeLog
 from perdure.store.rows import MEASURES, Row, params_json
-from perdure.types import Array, Block, Choice, Context, Curriculum, Exposure, Suite, World
+from perdure.types import Array, Block, Choice, Context, Curriculum, Exposure, Suite, Task, World
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,7 @@ class Life:
             raise AgentFault(
                 f"{type(agent).__name__}.__init__ must call super().__init__(world), which sets rng"
             )
+        self._task: tuple[Any, str, str] = (None, "", "")
         self.place: tuple[int, int, int] = (0, 0, 0)
         """Block, phase and group under way."""
         self.first_exposure = 0
@@ -122,37 +123,66 @@ class Life:
             total[0] += float(value)
             total[1] += 1
 
-    def row(self, e: Exposure, *, measures: dict[str, Any], **values: Any) -> None:
+    def row(
+        self,
+        e: Exposure,
+        exposure: int,
+        slot: int,
+        episode: int,
+        seed: int | None,
+        steps: int,
+        status: str,
+        terminated: bool,
+        truncated: bool,
+        measures: Mapping[str, float | None],
+    ) -> None:
         """An experience ended."""
+        block, phase, _ = self.place
         assert self.block is not None
         if self.measures:
             measures = {**{k: s / c for k, (s, c) in self.measures.items()}, **measures}
             self.measures = {}
-        more = {k: float(v) for k, v in measures.items() if k not in MEASURES and v is not None}
-        task = e.task
+        more = None
+        if len(measures) > 1:
+            more = {k: float(v) for k, v in measures.items() if v is not None and k not in MEASURES}
+        task, name, params = self._words(e)
         row = Row(
-            exp=self.exp,
-            block=self.place[0],
-            phase="before" if self.place[0] < len(self.setting.curriculum.before) else "life",
-            kind=self.block.kind,
-            learning=self.block.phases[self.place[1]][0],
-            task=f"{task.suite}/{task.name}",
-            variant=task.variant,
-            params=params_json(task.params),
-            at=self.learned,
-            ret=measures.get("return"),
-            success=measures.get("success"),
-            success_end=measures.get("success_end"),
-            accuracy=measures.get("accuracy"),
-            loss=measures.get("loss"),
-            more=more or None,
-            **values,
+            self.exp,
+            block,
+            "before" if block < len(self.setting.curriculum.before) else "life",
+            self.block.kind,
+            self.block.phases[phase][0],
+            exposure,
+            name,
+            task.variant,
+            params,
+            slot,
+            episode,
+            seed,
+            steps,
+            self.learned,
+            status,
+            terminated,
+            truncated,
+            measures.get("return"),
+            measures.get("success"),
+            measures.get("success_end"),
+            measures.get("accuracy"),
+            measures.get("loss"),
+            more or None,
         )
         self.exp += 1
         self.pending.append(row)
         if self.setting.curriculum.generate is not None:
             self.results.add(row)
-        self.progress.ended(row.steps, measures)
+        self.progress.ended(steps, measures)
+
+    def _words(self, e: Exposure) -> tuple[Task, str, str]:
+        """A task as it stands in a row; the same for many rows."""
+        if e.task is not self._task[0]:
+            task = e.task
+            self._task = (task, f"{task.suite}/{task.name}", params_json(task.params))
+        return self._task
 
     def tick(self, session: Rollout | Stream) -> None:
         """Commit if enough steps have passed; show signs of life."""

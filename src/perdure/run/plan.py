@@ -194,7 +194,8 @@ class Plan:
             mine["agents"] = {**theirs["agents"], **mine["agents"]}
             mine["lifetimes"] = max(mine["lifetimes"], theirs["lifetimes"])
             mine["experts"] = mine["experts"] or theirs["experts"]
-        elif self.path.exists() and any(self.path.iterdir()):
+        elif self.path.exists() and any(p.name != "_meta" for p in self.path.iterdir()):
+            # A lone _meta is our own: the run was killed before it wrote its specification.
             raise SpecError(
                 f"{self.path} is not empty and not a Perdure run; choose another folder with --out"
             )
@@ -220,8 +221,8 @@ def refuse_changed(what: str, theirs: Mapping[str, Any], mine: Mapping[str, Any]
     """SpecError with a diff if two descriptions differ."""
     if theirs == mine:
         return
-    texts = [json.dumps(d, indent=1, sort_keys=True).splitlines() for d in (theirs, mine)]
-    diff = difflib.unified_diff(*texts, "on disk", "asked for", lineterm="", n=1)
+    a, b = (json.dumps(d, indent=1, sort_keys=True).splitlines() for d in (theirs, mine))
+    diff = difflib.unified_diff(a, b, "on disk", "asked for", lineterm="", n=1)
     raise SpecError(
         f"{what}; go on with the specification on disk or choose another folder with --out:\n"
         + "\n".join(diff)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +33,17 @@ class Progress:
         self.done_steps = 0
         self.measure = ""
 
-    def ended(self, steps: int, measures: dict[str, Any]) -> None:
+    def ended(self, steps: int, measures: Mapping[str, float | None]) -> None:
         """An episode or batch ended."""
         self._episodes += 1
         self._steps += steps
         for name in ("success", "accuracy", "return"):
-            if measures.get(name) is not None:
+            value = measures.get(name)
+            if value is not None:
                 if name != self.measure:
                     self._scores.clear()
                     self.measure = name
-                self._scores.append(float(measures[name]))
+                self._scores.append(value)
                 return
 
     def _weight(self, e: Exposure) -> float:

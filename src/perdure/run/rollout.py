@@ -11,17 +11,10 @@ import numpy as np
 
 from perdure.agent import Agent
 from perdure.errors import EnvironmentFault
-from perdure.run.guards import (
-    Observer,
-    action_guard,
-    agent_fault,
-    check_flag,
-    check_reward,
-    stack_actions,
-)
-from perdure.run.vector import Environments, fault
+from perdure.run.guards import Observer, action_guard, agent_fault, stack_actions
+from perdure.run.vector import Environments
 from perdure.seeds import Address
-from perdure.types import Array, Context, Exposure, Transitions
+from perdure.types import Array, Exposure, Transitions
 
 if TYPE_CHECKING:
     from perdure.run.loop import Life
@@ -87,18 +80,18 @@ class Rollout:
         self.observer = Observer(job.observation_space, "environment")
         self.action_space = job.action_space
         self.guard = action_guard(job.action_space, type(agent).__name__)
-        self.watching = type(agent).observe is not Agent.observe
+        method = "learn" if learning else "observe"
+        self.taking = getattr(type(agent), method) is not getattr(Agent, method)
+        """Whether the agent cares what happened; one that only acts is told nothing."""
         suites = [job.suites[e.task.suite] for e in exposures]
         self.budgets = [
             _Budget(e, s.window(e.task), self._address(j, e))
             for j, (e, s) in enumerate(zip(exposures, suites, strict=True))
         ]
+        self.windows = any(b.window is not None for b in self.budgets)
         self.slots = [_Slot(j * n + i, j) for j in range(len(exposures)) for i in range(n)]
-        self.envs = Environments(
-            [(suites[s.exposure], exposures[s.exposure].task) for s in self.slots],
-            self.observer,
-            job.action_space,
-        )
+        tasks = [(s, e.task) for s, e in zip(suites, exposures, strict=True)]
+        self.envs = Environments(tasks, n, self.observer, job.action_space)
         self.fresh: Array = np.ones(len(self.slots), bool)
 
     def _address(self, j: int, e: Exposure) -> Address:
@@ -133,8 +126,8 @@ class Rollout:
 
     def restore(self, position: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
         """Go back to a saved step: environments are reset to their seeds and brought forward."""
-        for b, (b.episodes, b.steps) in zip(self.budgets, position["budgets"], strict=True):
-            pass
+        for b, (episodes, steps) in zip(self.budgets, position["budgets"], strict=True):
+            b.episodes, b.steps = episodes, steps
         self.fresh[:] = position["fresh"]
         for s, values in zip(self.slots, position["slots"], strict=True):
             s.episode, s.seed, s.steps, s.ret, s.success, s.success_end, measures = values
@@ -159,7 +152,9 @@ class Rollout:
     def run(self) -> None:
         """Run until every budget is used up."""
         try:
-            self._begin()
+            for s in self.slots:
+                if s.episode < 0:
+                    self._begin(s)
             while slots := self._active():
                 self._drive(slots)
             for s in self.slots:
@@ -170,18 +165,17 @@ class Rollout:
             raise
         self.envs.close()
 
-    def _begin(self) -> None:
-        """Give every idle slot its next episode, in slot order."""
-        for s in self.slots:
-            if s.episode < 0:
-                budget = self.budgets[s.exposure]
-                s.episode = budget.next_episode()
-                if s.episode < 0:
-                    continue
-                s.seed = budget.address.seed(s.episode)
-                s.obs = self.envs.reset(s.number, s.seed)
-                s.actions.clear()
-                self.fresh[s.number] = True
+    def _begin(self, s: _Slot) -> bool:
+        """Give an idle slot its next episode; False if the budget holds none."""
+        budget = self.budgets[s.exposure]
+        s.episode = budget.next_episode()
+        if s.episode < 0:
+            return False
+        s.seed = budget.address.seed(s.episode)
+        s.obs = self.envs.reset(s.number, s.seed)
+        s.actions.clear()
+        self.fresh[s.number] = True
+        return True
 
     def _active(self) -> list[_Slot]:
         """The slots that take the next step: an episode under way and budget left for it."""
@@ -203,14 +197,15 @@ class Rollout:
         looked at only when an episode ends or one of them may run out.
         """
         n, life, agent, observer = len(slots), self.life, self.agent, self.observer
-        learning, watching, simple = self.learning, self.watching, observer.simple
-        shape, dtype, floats = observer.shape, observer.dtype, observer.float
-        guard, act, take = self.guard, agent.act, agent.learn if self.learning else agent.observe
-        finite, total, now = np.isfinite, np.add.reduce, time.monotonic
-        steps = [(k, s, self.envs.steps[s.number], self._memory(s)) for k, s in enumerate(slots)]
-        numbers = np.array([s.number for s in slots])
+        learning, taking, simple = self.learning, self.taking, observer.simple
+        floats, step, guard, act = observer.float, self.envs.step, self.guard, agent.act
+        take = agent.learn if learning else agent.observe
+        total, now = np.add.reduce, time.monotonic
+        few = n * int(np.prod(observer.shape)) <= 16  # Then Python adds up faster than numpy.
+        numbers = [s.number for s in slots]
+        remember = [self._memory(s) for s in slots]
         ids = [self.exposures[s.exposure].task.id for s in slots]
-        ctx = life.context(learning, ids, numbers, self.fresh)
+        ctx = life.context(learning, ids, np.array(numbers), self.fresh)
         obs = self._current(slots)
         horizon, taken, over, stale = self._horizon(slots), 0, False, True
         while True:
@@ -219,38 +214,22 @@ class Rollout:
             except Exception as e:
                 raise agent_fault(agent, "act", e) from e
             chosen = guard(actions, n)
-            following = observer.empty(n)
-            rewards: list[float] = []
-            ends: list[bool] = []
-            cuts: list[bool] = []
-            for k, s, step, remember in steps:
-                action = chosen[k]
-                try:
-                    seen, reward, end, cut, info = step(action)
-                except Exception as e:
-                    raise fault(self._where(s), e) from e
-                if type(seen) is not np.ndarray or seen.shape != shape or seen.dtype != dtype:
-                    seen = observer.admit(seen, self._where(s))
-                following[k] = seen
-                if type(reward) is not float or reward - reward != 0.0:
-                    reward = check_reward(reward, self._where(s))
-                if (end is not True and end is not False) or (cut is not True and cut is not False):
-                    end = check_flag(end, "terminated", self._where(s))
-                    cut = check_flag(cut, "truncated", self._where(s))
-                remember(action)
-                s.ret += reward
+            following, rewards, ends, cuts, infos = step(numbers, chosen)
+            for k, s in enumerate(slots):
+                remember[k](chosen[k])
+                s.ret += rewards[k]
                 s.steps += 1
-                if info:
-                    self._note(s, info)
-                rewards.append(reward)
-                ends.append(end)
-                cuts.append(cut)
-                if end or cut:
+                if ends[k] or cuts[k]:
                     over = True
-            if floats and not finite(total(following, axis=None)):
-                observer.check_finite(following, lambda k: self._where(slots[k]))
+            for k, info in infos.items():
+                self._note(slots[k], info)
+            if floats:
+                # Only finite numbers give a finite sum; a bad sum is looked into.
+                checksum = sum(following.ravel().tolist()) if few else total(following, axis=None)
+                if checksum - checksum != 0.0:
+                    observer.check_finite(following, lambda k: self._where(slots[k]))
             next_obs = following if simple else observer.batch(following)
-            if learning or watching:
+            if taking:
                 batch = Transitions(
                     obs,
                     actions
@@ -273,8 +252,7 @@ class Rollout:
             obs = next_obs
             taken += 1
             if over or taken >= horizon or now() >= life.next_beat:
-                self._settle(slots, following, ends, cuts, taken)
-                if self._active() != slots:
+                if self._settle(slots, following, ends, cuts, taken) and self._active() != slots:
                     return
                 if over:
                     obs, over, stale = self._current(slots), False, True
@@ -288,56 +266,65 @@ class Rollout:
         batch = self.observer.empty(len(slots))
         for k, s in enumerate(slots):
             batch[k] = s.obs
-        if self.observer.float:
-            self.observer.check_finite(batch, lambda k: f"{self._where(slots[k])} (reset)")
         return self.observer.batch(batch)
 
     def _horizon(self, slots: list[_Slot]) -> int:
         """How many vector steps may pass before a budget, a window or a commit needs a look."""
         horizon = -(-self.life.until_commit // len(slots))
-        for j, b in enumerate(self.budgets):
-            mine = [s for s in slots if s.exposure == j]
-            if mine and b.left is not None:
-                horizon = min(horizon, b.left // len(mine))
-            if mine and b.window is not None:
-                horizon = min(horizon, *(b.window - s.steps for s in mine))
+        for b in self.budgets:
+            if b.left is not None:
+                # A budget is shared by its environments; some may be idle, so this is a lower
+                # bound, and a look too early costs nothing but time.
+                horizon = min(horizon, b.left // self.life.setting.envs)
+        if self.windows:
+            for s in slots:
+                window = self.budgets[s.exposure].window
+                if window is not None:
+                    horizon = min(horizon, window - s.steps)
         return max(horizon, 1)
 
     def _settle(
         self, slots: list[_Slot], following: Any, ends: list[bool], cuts: list[bool], taken: int
-    ) -> None:
-        """Count the steps, end the rows that are complete, begin new episodes, commit if due."""
-        for s in slots:
-            self.budgets[s.exposure].steps += taken
+    ) -> bool:
+        """Count the steps, end the rows that are complete, begin new episodes, commit if due.
+
+        True if the set of active slots may have changed: a slot found no new episode, or a step
+        budget can no longer feed every slot.
+        """
+        budgets, changed = self.budgets, False
         self.life.count(taken * len(slots), self.learning)
+        for s in slots:
+            budgets[s.exposure].steps += taken
         for k, s in enumerate(slots):
             s.obs = following[k]
             if ends[k] or cuts[k]:
                 self._finish(s, "complete", ends[k], cuts[k])
-                s.episode = -1
-            elif s.steps == self.budgets[s.exposure].window:
+                changed |= not self._begin(s)
+            elif s.steps == budgets[s.exposure].window:
                 self._finish(s, "window", False, False)
-        self._begin()
         self.life.tick(self)
+        envs = self.life.setting.envs
+        for b in budgets:
+            changed |= b.left is not None and b.left < envs
+        return changed
 
     def _finish(self, s: _Slot, status: str, terminated: bool, truncated: bool) -> None:
-        e = self.exposures[s.exposure]
+        measures: dict[str, float | None] = {"return": s.ret}
+        if s.success is not None:
+            measures["success"], measures["success_end"] = s.success, s.success_end
+        if s.measures:
+            measures |= s.measures
         self.life.row(
-            e,
-            exposure=self.life.first_exposure + s.exposure,
-            slot=s.number,
-            episode=s.episode,
-            seed=s.seed,
-            steps=s.steps,
-            status=status,
-            terminated=terminated,
-            truncated=truncated,
-            measures={
-                "return": s.ret,
-                "success": s.success,
-                "success_end": s.success_end,
-                **s.measures,
-            },
+            self.exposures[s.exposure],
+            self.life.first_exposure + s.exposure,
+            s.number,
+            s.episode,
+            s.seed,
+            s.steps,
+            status,
+            terminated,
+            truncated,
+            measures,
         )
         s.steps, s.ret, s.success, s.success_end, s.measures = 0, 0.0, None, None, {}
 

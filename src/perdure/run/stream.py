@@ -101,7 +101,7 @@ class Stream:
         life.count(n, self.learning)
         life.row(
             e,
-            exposure=life.first_exposure + j,
+            life.first_exposure + j,
             slot=0,
             episode=number,
             seed=None,

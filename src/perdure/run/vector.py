@@ -1,12 +1,13 @@
 """Environments side by side in one process, reset one by one with a seed per episode.
 
 Stepping several environments in one process costs a tenth of what worker processes cost for
-cheap environments; lifetimes, not environments, are what runs in parallel.
+cheap environments; lifetimes, not environments, are what runs in parallel. A suite that can step
+many environments of a task in one call offers :class:`perdure.types.Many`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -14,8 +15,12 @@ import numpy as np
 from gymnasium import spaces
 
 from perdure.errors import EnvironmentFault, PerdureError
-from perdure.run.guards import Observer
-from perdure.types import Array, Suite, Task
+from perdure.run.guards import Observer, check_flag, check_reward
+from perdure.types import Array, Many, Suite, Task
+
+Stepped = tuple[Any, list[float], list[bool], list[bool], Mapping[int, Mapping[str, Any]]]
+"""Observations, rewards, terminated and truncated, one for each slot stepped; infos by row, where
+there are any."""
 
 
 def fault(where: str, error: Exception) -> PerdureError:
@@ -25,78 +30,191 @@ def fault(where: str, error: Exception) -> PerdureError:
     return EnvironmentFault(f"{where} raised {type(error).__name__}: {error}")
 
 
+def make(
+    suite: Suite, task: Task, observer: Observer, action_space: Any
+) -> gymnasium.Env[Any, Any]:
+    """A new environment whose spaces are the ones that were planned for."""
+    try:
+        env = suite.env(task)
+    except Exception as e:
+        raise fault(f"making {task.id}", e) from e
+    for name, expected, got in (
+        ("observation", observer.space, env.observation_space),
+        ("action", action_space, env.action_space),
+    ):
+        if expected != got:
+            env.close()
+            raise EnvironmentFault(f"{task.id}: expected {name} space {expected}, got {got}")
+    return env
+
+
+class Singles:
+    """Gymnasium environments of one task, stepped one after another."""
+
+    def __init__(
+        self, suite: Suite, task: Task, count: int, observer: Observer, action_space: Any
+    ) -> None:
+        self.where, self.observer = f"{task.id}.step", observer
+        self.envs: list[gymnasium.Env[Any, Any]] = []
+        try:
+            for _ in range(count):
+                self.envs.append(make(suite, task, observer, action_space))
+        except BaseException:
+            self.close()
+            raise
+        self._steps = [env.step for env in self.envs]
+
+    def reset(self, slot: int, seed: int) -> Any:
+        """Begin the episode of this seed."""
+        result = self.envs[slot].reset(seed=seed)
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise EnvironmentFault(f"expected (observation, info), got {result!r:.120}")
+        return result[0]
+
+    def step(self, slots: Sequence[int], actions: Sequence[Any]) -> Stepped:
+        """One step of some of the environments; everything they give is checked."""
+        observer, where = self.observer, self.where
+        shape, dtype = observer.shape, observer.dtype
+        following = observer.empty(len(slots))
+        rewards: list[float] = []
+        ends: list[bool] = []
+        cuts: list[bool] = []
+        infos: dict[int, Mapping[str, Any]] = {}
+        for k, slot in enumerate(slots):
+            seen, reward, end, cut, info = self._steps[slot](actions[k])
+            if type(seen) is not np.ndarray or seen.shape != shape or seen.dtype != dtype:
+                seen = observer.admit(seen, where)
+            following[k] = seen
+            if type(reward) is not float or reward - reward != 0.0:
+                reward = check_reward(reward, where)
+            if (end is not True and end is not False) or (cut is not True and cut is not False):
+                end, cut = check_flag(end, "terminated", where), check_flag(cut, "truncated", where)
+            rewards.append(reward)
+            ends.append(end)
+            cuts.append(cut)
+            if info:
+                infos[k] = info
+        return following, rewards, ends, cuts, infos
+
+    def state_of(self, slot: int) -> Any:
+        """The environment itself, if it can save itself."""
+        inner = self.envs[slot].unwrapped
+        return inner if hasattr(inner, "save_state") and hasattr(inner, "load_state") else None
+
+    def close(self) -> None:
+        """Close them all; one that raises does not keep the others open."""
+        first: Exception | None = None
+        for env in self.envs:
+            try:
+                env.close()
+            except Exception as e:
+                first = first or e
+        self.envs = []
+        if first is not None:
+            raise first
+
+
 class Environments:
     """One environment for each slot, made when a group of exposures begins, closed at its end."""
 
     def __init__(
-        self, slots: list[tuple[Suite, Task]], observer: Observer, action_space: Any
+        self, tasks: Sequence[tuple[Suite, Task]], count: int, observer: Observer, action_space: Any
     ) -> None:
-        self.tasks = [task for _, task in slots]
-        self.observer = observer
-        self.action_space = action_space
-        self.envs: list[gymnasium.Env[Any, Any]] = []
+        self.tasks = [task for _, task in tasks for _ in range(count)]
+        self.count, self.observer, self.action_space = count, observer, action_space
+        self.parts: list[Many] = []
         try:
-            for suite, task in slots:
+            for suite, task in tasks:
                 try:
-                    env = suite.env(task)
+                    part = suite.many(task, count)
                 except Exception as e:
                     raise fault(f"making {task.id}", e) from e
-                self.envs.append(env)
-                self._check_spaces(task, env)
+                self.parts.append(part or Singles(suite, task, count, observer, action_space))
         except BaseException:
             self.close(quietly=True)
             raise
-        self.steps = [env.step for env in self.envs]
+        self.step: Callable[[list[int], list[Any]], Stepped] = (
+            self._step_one if len(self.parts) == 1 else self._step_several
+        )
 
-    def _check_spaces(self, task: Task, env: gymnasium.Env[Any, Any]) -> None:
-        for name, expected, got in (
-            ("observation", self.observer.space, env.observation_space),
-            ("action", self.action_space, env.action_space),
-        ):
-            if expected != got:
-                raise EnvironmentFault(f"{task.id}: expected {name} space {expected}, got {got}")
+    def _part(self, slot: int) -> tuple[Many, int]:
+        part, own = divmod(slot, self.count)
+        return self.parts[part], own
 
     def reset(self, slot: int, seed: int) -> Any:
         """Begin the episode of this seed."""
+        part, own = self._part(slot)
         where = f"{self.tasks[slot].id}.reset"
         try:
-            result = self.envs[slot].reset(seed=seed)
+            obs = part.reset(own, seed)
+        except EnvironmentFault as e:
+            raise EnvironmentFault(f"{where}: {e}") from e
         except Exception as e:
             raise fault(where, e) from e
-        if not isinstance(result, tuple) or len(result) != 2:
-            raise EnvironmentFault(f"{where}: expected (observation, info), got {result!r:.120}")
-        return self.observer.admit(result[0], where)
+        return self.observer.admit_first(obs, where)
+
+    def _step_one(self, slots: list[int], actions: list[Any]) -> Stepped:
+        try:
+            return self.parts[0].step(slots, actions)
+        except Exception as e:
+            raise fault(f"{self.tasks[0].id}.step", e) from e
+
+    def _step_several(self, slots: list[int], actions: list[Any]) -> Stepped:
+        following = self.observer.empty(len(slots))
+        rewards: list[float] = []
+        ends: list[bool] = []
+        cuts: list[bool] = []
+        infos: dict[int, Mapping[str, Any]] = {}
+        start = 0
+        for number, part in enumerate(self.parts):
+            mine = [s % self.count for s in slots if s // self.count == number]
+            if not mine:
+                continue
+            end = start + len(mine)
+            try:
+                seen, paid, ended, cut, told = part.step(mine, actions[start:end])
+            except Exception as e:
+                raise fault(f"{self.tasks[number * self.count].id}.step", e) from e
+            following[start:end] = seen
+            rewards += paid
+            ends += ended
+            cuts += cut
+            infos |= {start + k: info for k, info in told.items()}
+            start = end
+        return following, rewards, ends, cuts, infos
 
     # A commit in mid-episode: environments that can save themselves do; for all others the
     # episode's actions are kept and played again.
 
     def restorable(self, slot: int) -> bool:
         """Whether the environment can save itself."""
-        inner = self.envs[slot].unwrapped
-        return hasattr(inner, "save_state") and hasattr(inner, "load_state")
+        part, own = self._part(slot)
+        return isinstance(part, Singles) and part.state_of(own) is not None
 
     def save(self, slot: int, actions: list[Any]) -> dict[str, Array]:
         """What :meth:`restore` needs to bring the slot back to this step."""
-        if self.restorable(slot):
-            saved: Mapping[str, Array] = self.envs[slot].unwrapped.save_state()  # type: ignore[attr-defined]
-            return {f"env/{k}": np.asarray(v) for k, v in saved.items()}
+        part, own = self._part(slot)
+        if isinstance(part, Singles) and (inner := part.state_of(own)) is not None:
+            return {f"env/{k}": np.asarray(v) for k, v in inner.save_state().items()}
         return {"actions": self._pack(actions)}
 
     def restore(self, slot: int, seed: int, saved: Mapping[str, Array]) -> tuple[Any, list[Any]]:
         """Bring a slot back: its current observation (None if it cannot be asked for) and the
         episode's actions so far."""
         obs = self.reset(slot, seed)
+        part, own = self._part(slot)
         if "actions" not in saved:
-            inner = self.envs[slot].unwrapped
-            inner.load_state({k[4:]: v for k, v in saved.items() if k.startswith("env/")})  # type: ignore[attr-defined]
+            assert isinstance(part, Singles)
+            part.state_of(own).load_state(
+                {k[4:]: v for k, v in saved.items() if k.startswith("env/")}
+            )
             return None, []
         actions = self._unpack(saved["actions"])
-        where = f"{self.tasks[slot].id}.step"
-        for action in actions:
-            try:
-                obs = self.steps[slot](action)[0]
-            except Exception as e:
-                raise fault(where, e) from e
+        try:
+            for action in actions:
+                obs = part.step([own], [action])[0][0]
+        except Exception as e:
+            raise fault(f"{self.tasks[slot].id}.step", e) from e
         return obs, actions
 
     def _pack(self, actions: list[Any]) -> Array:
@@ -110,16 +228,16 @@ class Environments:
         space = self.action_space
         if isinstance(space, (spaces.Dict, spaces.Tuple)):
             return [spaces.unflatten(space, a) for a in packed]
-        return packed.tolist() if isinstance(space, spaces.Discrete) else list(packed)
+        return list(packed)
 
     def close(self, quietly: bool = False) -> None:
-        """Close them all; one that raises does not keep the others open."""
+        """Close everything; ``quietly`` when another error is already on its way."""
         first: Exception | None = None
-        for task, env in zip(self.tasks, self.envs, strict=False):
+        for k, part in enumerate(self.parts):
             try:
-                env.close()
+                part.close()
             except Exception as e:
-                first = first or fault(f"{task.id}.close", e)
-        self.envs = []
+                first = first or fault(f"{self.tasks[k * self.count].id}.close", e)
+        self.parts = []
         if first is not None and not quietly:
             raise first

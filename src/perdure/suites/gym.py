@@ -12,7 +12,8 @@ from gymnasium.envs.registration import load_env_creator, registry
 
 from perdure import curricula
 from perdure.errors import CurriculumError, UnknownName
-from perdure.types import Curriculum, Suite, Task
+from perdure.suites._cartpole import CartPoles
+from perdure.types import Curriculum, Many, Suite, Task
 
 EXAMPLES = (
     "CartPole-v1",
@@ -54,6 +55,9 @@ class GymSuite(Suite):
         # Perdure's own guards check every step; Gymnasium's passive checker would do it twice.
         env: gymnasium.Env[Any, Any] = gymnasium.make(task.name, disable_env_checker=True, **params)
         return env
+
+    def many(self, task: Task, count: int) -> Many | None:
+        return CartPoles(count) if task.name == "CartPole-v1" and not task.params else None
 
     def window(self, task: Task) -> int | None:
         window = task.params.get("window")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from perdure.errors import PerdureError
@@ -42,9 +43,8 @@ def check_agent(agent: str | Factory, worlds: tuple[str, ...] = WORLDS) -> None:
             except PerdureError as e:
                 refusals.append(f"{world}: {e}")
                 continue
-            problems += [
-                f"{world}: {p}" for p in _problems(plan, lambda p, w=world: _plan(agent, w, p))
-            ]  # type: ignore[misc]
+            again = partial(_plan, agent, world)
+            problems += [f"{world}: {p}" for p in _problems(plan, again)]
     if len(refusals) == len(worlds):
         problems.append(f"{name} fits none of the worlds it is checked on: " + "; ".join(refusals))
     if problems:

@@ -18,7 +18,7 @@ AGENTS = ("q", f"bad={faulty.__file__}:Faulty")
 
 def check_executor(executor: Executor | Callable[[], Executor]) -> None:
     """Run a small plan in which some lifetimes fail, and compare with the serial executor."""
-    made: Executor = executor if hasattr(executor, "run") else executor()  # type: ignore[operator,assignment]
+    made: Executor = executor if hasattr(executor, "run") else executor()
     name = type(made).__name__
     problems: list[str] = []
     with tempfile.TemporaryDirectory(prefix="perdure-check-") as folder:

@@ -1,0 +1,1 @@
+"""What is optimised: one learner a file."""

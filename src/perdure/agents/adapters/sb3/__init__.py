@@ -23,6 +23,7 @@ from perdure.types import Array, Batch, Context, State, Transitions, World
 
 EXPLORING = 100_000
 """Steps after which schedules end for algorithms whose exploration follows one, as DQN's does."""
+NO_DATA = "sb3 learns from rewards: expose it to episodes or steps, not to labelled data"
 
 
 class SB3Agent(Agent):
@@ -71,6 +72,8 @@ class SB3Agent(Agent):
             self.host = OffPolicy(self.model, total_timesteps)
 
     def act(self, obs: Any, ctx: Context) -> Array:
+        if len(ctx.slots) > self.world.slots:
+            raise AgentFault(NO_DATA)
         seen = self._observations(obs)
         if ctx.learning:
             with self.guest.lent():
@@ -86,7 +89,7 @@ class SB3Agent(Agent):
 
     def learn(self, batch: Batch, ctx: Context) -> dict[str, float] | None:
         if not isinstance(batch, Transitions) or batch.rewards is None:
-            raise AgentFault("sb3 learns from rewards: expose it to episodes or steps, not to data")
+            raise AgentFault(NO_DATA)
         ended = batch.terminated | batch.truncated
         outcome = Outcome(
             batch.rewards.astype(np.float32),

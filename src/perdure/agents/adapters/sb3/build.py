@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +19,6 @@ from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.preprocessing import is_image_space
-from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
@@ -83,7 +83,8 @@ def build(world: World, seed: int, algo: str, policy: str, params: dict[str, Any
     for name in OURS:
         if name in params:
             raise SpecError(f"sb3: {name!r} is not a parameter here, the lifetime decides it")
-    params = {name: _value(name, value, world) for name, value in params.items()}
+    # Copies, because Stable-Baselines3 writes into what it is given.
+    params = {name: _value(name, value, world) for name, value in copy.deepcopy(params).items()}
     _check_buffer(params, world)
     params.setdefault("device", "cpu")
     try:
@@ -196,11 +197,12 @@ def _value(name: str, value: Any, world: World) -> Any:
     if name in SCHEDULES and isinstance(value, str):
         kind, _, start = value.partition("_")
         try:
-            if kind == "lin":
-                return LinearSchedule(float(start), 0.0, 1.0)
+            initial = float(start)
         except ValueError:
-            pass
-        raise SpecError(f"sb3: {name} must be a number or lin_NUMBER, got {value!r}")
+            initial = math.nan
+        if kind != "lin" or not math.isfinite(initial):
+            raise SpecError(f"sb3: {name} must be a number or lin_NUMBER, got {value!r}")
+        return lambda left: left * initial
     if name == "policy_kwargs":
         return {k: _value(k, v, world) for k, v in value.items()}
     if name.endswith(("_class", "_fn")) and isinstance(value, str):

@@ -56,7 +56,7 @@ class Host(ABC):
 
     @abstractmethod
     def pause(self) -> bool:
-        """The exposure is over: cut what goes on. True if it is time to train."""
+        """The exposure is over, whatever goes on. True if it is time to train."""
 
     @abstractmethod
     def train(self) -> None:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from gymnasium import spaces
-from gymnasium.vector.utils import create_empty_array
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.utils import obs_as_tensor
 
@@ -39,7 +38,9 @@ class OnPolicy(Host):
         self.flush = flush
         self.steps: list[_Step] = []
         self.rows = 0
-        self.tail: Any = create_empty_array(model.observation_space, self.n, fn=np.zeros)
+        # From the environment, because images come as transposed views, and convolutions round by
+        # how their input lies in memory.
+        self.tail: Any = model.env.reset()
         self._chosen: Any = None
 
     def act(self, obs: Any, slots: Array, fresh: Array) -> Array:
@@ -97,7 +98,7 @@ class OnPolicy(Host):
         self.open[slots] = False
 
     def pause(self) -> bool:
-        self._cut(np.flatnonzero(self.open))
+        # What goes on is cut by training, or by the fresh episode that takes its slot.
         return self.flush and self.rows >= self.least
 
     def train(self) -> None:
@@ -163,7 +164,7 @@ class OnPolicy(Host):
 
     def load(self, state: Mapping[str, Array]) -> None:
         self.open = np.array(state["open"], bool)
-        self.tail = deep("tail", state)
+        assign(self.tail, slice(None), deep("tail", state))
         self.steps, self.rows = [], 0
         self.model.policy.set_training_mode(False)
         if "sizes" in state:

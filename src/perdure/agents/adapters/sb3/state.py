@@ -74,8 +74,10 @@ def unpack_model(model: BaseAlgorithm, state: Mapping[str, Array]) -> None:
 def pack_replay(buffer: ReplayBuffer) -> dict[str, Array]:
     """The filled part of a replay buffer."""
     out: dict[str, Array] = {"pos": np.array(buffer.pos), "full": np.array(buffer.full)}
-    # With optimize_memory_usage the row after the last holds the last next observation.
-    filled = min(buffer.size() + 1, buffer.buffer_size)
+    filled = buffer.size()
+    if buffer.optimize_memory_usage and filled:
+        # The row after the last holds the last next observation.
+        filled = min(filled + 1, buffer.buffer_size)
     for name, array in _columns(buffer):
         out[name] = array[:filled].copy()
     return out
@@ -92,7 +94,6 @@ def unpack_replay(buffer: ReplayBuffer, state: Mapping[str, Array]) -> None:
                 f"at most {array.shape}: the agent was built with other parameters"
             )
         array[: len(saved)] = saved
-        array[len(saved) :] = 0
 
 
 def _columns(buffer: ReplayBuffer) -> Iterator[tuple[str, Array]]:

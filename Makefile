@@ -1,0 +1,32 @@
+# Every target sets up all it needs in .venv.
+.PHONY: setup demo test check format bench clean
+
+READY := .venv/.ready
+BIN := .venv/bin
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt scripts/setup.sh
+	@bash scripts/setup.sh
+
+demo: $(READY)
+	@$(BIN)/perdure run demo.toml
+
+test: $(READY)
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)
+	@bash benchmarks/tella_env.sh
+	@$(BIN)/python benchmarks/spine.py
+
+clean:
+	rm -rf .venv .venv-tella runs

@@ -1,0 +1,271 @@
+"""Lives, environments and agents for the fault tests, named on command lines as
+``lives.py:name``. Whatever breaks here breaks on purpose, where and how it is told to."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from perdure.agent import Agent
+from perdure.seeds import seed_for
+from perdure.types import (
+    Array,
+    Batch,
+    Block,
+    Choice,
+    Context,
+    Curriculum,
+    Exposure,
+    State,
+    Task,
+    World,
+    adapt,
+    evaluate,
+    learn,
+)
+
+WORDS = "broken on purpose, at left and right"
+
+
+class TwoPart(Exception):
+    """Cannot be unpickled: its constructor takes two arguments."""
+
+    def __init__(self, left: str, right: str) -> None:
+        super().__init__(f"broken on purpose, at {left} and {right}")
+
+
+class Unpicklable(Exception):
+    """Cannot be pickled: it holds a lock."""
+
+    def __init__(self) -> None:
+        super().__init__(WORDS)
+        self.lock = threading.Lock()
+
+
+def trouble(how: str) -> None:
+    """Make it."""
+    if how == "two":
+        raise TwoPart("left", "right")
+    if how == "unpicklable":
+        raise Unpicklable
+    if how == "leaves":
+        sys.exit(0)
+    if how == "hang":
+        time.sleep(3600)
+    if how.startswith("exit"):
+        os._exit(int(how[4:]))
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError(f"no such trouble: {how}")
+
+
+# The life that is interrupted: every kind of block, and a learner that has something to lose.
+
+
+def life(steps: int = 60) -> Curriculum:
+    """Eval, learn, adapt and together blocks on two corners of a small grid."""
+    ne, sw = (Task("toy", f"goal-{c}", params={"size": 3, "horizon": 9}) for c in ("ne", "sw"))
+    both = (Exposure(ne, 2), Exposure(sw, 2))
+    blocks = (
+        evaluate(*both),
+        learn(Exposure(ne, steps, "steps")),
+        adapt(Exposure(sw, steps // 2, "steps"), then=[Exposure(sw, 2)]),
+        learn(Exposure(ne, steps, "steps"), Exposure(sw, steps // 2, "steps"), together=True),
+        evaluate(*both, together=True),
+        learn(Exposure(sw, 5), Exposure(ne, steps // 2, "steps")),
+        evaluate(*both),
+    )
+    return Curriculum("faults/life", blocks)
+
+
+# Environments in trouble.
+
+_calls: Counter[tuple[str, ...]] = Counter()
+
+
+class Troubled(gymnasium.Env[Array, int]):
+    """Four steps an episode; the ``at``-th call of ``where`` goes wrong in the way ``how`` says.
+
+    With ``flag`` it goes wrong only once in the world: the file remembers.
+    """
+
+    def __init__(
+        self, where: str = "", how: str = "two", at: int = 3, flag: str = "", pause: float = 0.0
+    ) -> None:
+        self.key = (where, how, flag)
+        self.where, self.how, self.at, self.flag, self.pause = where, how, at, flag, pause
+        self.observation_space = spaces.Box(0.0, 1.0, (3,), np.float32)
+        self.action_space = spaces.Discrete(2)  # type: ignore[assignment]
+        self.closed = False
+        self._maybe("make")
+
+    def _maybe(self, here: str) -> None:
+        if here != self.where:
+            return
+        _calls[self.key] += 1
+        if _calls[self.key] < self.at:
+            return
+        if self.flag:
+            try:
+                os.close(os.open(self.flag, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                return
+        trouble(self.how)
+
+    def _obs(self) -> Array:
+        return self.np_random.random(3, np.float32)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Array, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.t = 0
+        self._maybe("reset")
+        return self._obs(), {}
+
+    def step(self, action: int) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+        time.sleep(self.pause)
+        self._maybe("step")
+        self.t += 1
+        return self._obs(), float(action), self.t >= 4, False, {}
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self._maybe("close")
+
+
+class Dishonest(Troubled):
+    """Its episodes depend on how many there were before: ``reset(seed)`` is not honest."""
+
+    episodes = 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Array, dict[str, Any]]:
+        self.episodes += 1
+        return super().reset(seed=None if seed is None else seed + self.episodes)
+
+
+for _name, _class in (("PerdureTroubled-v0", Troubled), ("PerdureDishonest-v0", Dishonest)):
+    if _name not in gymnasium.registry:
+        gymnasium.register(_name, _class)
+
+
+def troubled(
+    faults: Sequence[str] = (), flag: str = "", pause: float = 0.0, seed: int = 0
+) -> Curriculum:
+    """Lifetime k gets ``faults[k]``, written ``where:how``; the others are sound."""
+    mine = {seed_for(k, "curriculum"): f for k, f in enumerate(faults)}.get(seed, "")
+    params: dict[str, Any] = {}
+    if mine:
+        params["where"], params["how"] = mine.split(":")
+    if mine and flag:
+        params["flag"] = str(Path(flag) / mine.replace(":", "-"))
+    if pause:
+        params["pause"] = pause
+    task = Task("gym", "PerdureTroubled-v0", params=params)
+    # How a sound and a broken lifetime differ must not move the episodes' seeds, so that a life
+    # that got over its trouble can be compared with one that had none: evaluation seeds hang on
+    # the task's parameters, so there is none of it where a flag is used.
+    few = Exposure(task, 2)
+    body = (learn(Exposure(task, 30, "steps")), learn(few), learn(few), learn(few))
+    blocks = body if flag else (evaluate(few), *body, evaluate(few))
+    return Curriculum("faults/troubled", blocks)
+
+
+# Agents in trouble.
+
+
+class Quiet(Agent):
+    """Acts by chance and counts what it learned."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.n = 0
+
+    def act(self, obs: Any, ctx: Context) -> Array:
+        return self.rng.integers(self.world.action_space.n, size=len(ctx.slots))  # type: ignore[attr-defined]
+
+    def learn(self, batch: Batch, ctx: Context) -> None:
+        self.n += len(batch)
+
+    def state(self) -> dict[str, Array]:
+        return {"n": np.array(self.n)}
+
+    def load(self, state: State) -> None:
+        self.n = int(state["n"])
+
+
+class Touchy(Quiet):
+    """Raises in the method it is told."""
+
+    def __init__(self, world: World, where: str = "", how: str = "two") -> None:
+        super().__init__(world)
+        self.where, self.how = where, how
+        self._maybe("constructor")
+
+    def _maybe(self, here: str) -> None:
+        if here == self.where:
+            trouble(self.how)
+
+    def act(self, obs: Any, ctx: Context) -> Array:
+        self._maybe("act")
+        return super().act(obs, ctx)
+
+    def learn(self, batch: Batch, ctx: Context) -> None:
+        self._maybe("learn")
+        super().learn(batch, ctx)
+
+    def observe(self, batch: Batch, ctx: Context) -> None:
+        self._maybe("observe")
+
+    def enter(self, ctx: Context) -> None:
+        self._maybe("enter")
+
+    def leave(self, ctx: Context) -> None:
+        self._maybe("leave")
+
+    def choose(self, options: Sequence[Block], results: Any) -> int:
+        self._maybe("choose")
+        return super().choose(options, results)
+
+    def state(self) -> dict[str, Array]:
+        self._maybe("state")
+        return super().state()
+
+    def load(self, state: State) -> None:
+        self._maybe("load")
+        super().load(state)
+
+
+def every_method() -> Curriculum:
+    """A life in which each method of an agent is called: it chooses, adapts and is evaluated."""
+    task = Task("toy", "bandit")
+    few, some = Exposure(task, 2), Exposure(task, 5, "steps")
+
+    def generate() -> Any:
+        yield evaluate(few)
+        yield Choice((learn(some), learn(few)))
+        yield adapt(some, then=[few])
+
+    return Curriculum("faults/every-method", generate=generate, tasks=(task,))
+
+
+class Restless(Quiet):
+    """Learns in evaluation."""
+
+    def act(self, obs: Any, ctx: Context) -> Array:
+        self.n += 1
+        return super().act(obs, ctx)

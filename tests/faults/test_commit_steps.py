@@ -1,0 +1,127 @@
+"""kill -9 between each two steps of a commit, and half-way through each write."""
+
+from __future__ import annotations
+
+import os
+import posix
+import random
+import signal
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import LIFE, Snapshot, disk_calls, done, moved, plan_of, same, snapshot
+
+from perdure.run import lifetime
+from perdure.run.experiment import execute
+from perdure.run.plan import Plan
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    made = plan_of(tmp_path_factory.mktemp("steps") / "run", f"{LIFE},steps=24", checkpoint=60)
+    return moved(made, made.path)
+
+
+@pytest.fixture(scope="module")
+def expected(plan: Plan) -> Snapshot:
+    done(execute(plan))
+    found = snapshot(plan.path)
+    assert found["q/0"]["journal"].count(b"\n") >= 3
+    return found
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asking git for the revision is most of what a tiny life costs."""
+    monkeypatch.setattr(lifetime, "git_revision", lambda: None)
+
+
+def killed_at(plan: Plan, k: int, halves: bool = False) -> bool:
+    """Run in a fork that kills itself before its k-th call, or half-way through its k-th write;
+    whether it came so far."""
+
+    def before(name: str, args: tuple[Any, ...]) -> None:
+        nonlocal k
+        if halves and name != "write":
+            return
+        k -= 1
+        if k == 0:
+            if halves:
+                posix.write(args[0], args[1][: len(args[1]) // 2])
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def run() -> None:
+        with disk_calls(before, plan.path):
+            done(execute(plan))
+
+    code = in_fork(run)
+    assert code in (0, -signal.SIGKILL)
+    return code != 0
+
+
+def in_fork(run: Callable[[], None]) -> int:
+    """Exit code (negative: signal) of a function run in a fork of this process."""
+    pid = os.fork()
+    if pid:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    try:
+        run()
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(99)
+
+
+def journal_is_a_beginning(plan: Plan, expected: Snapshot) -> None:
+    """What counts as committed is always a beginning of the undisturbed life."""
+    journal = plan.path / "q/0/_meta/journal.jsonl"
+    if journal.exists():
+        assert expected["q/0"]["journal"].startswith(journal.read_bytes())
+
+
+@pytest.mark.slow
+def test_killed_before_every_call(plan: Plan, expected: Snapshot, tmp_path: Path) -> None:
+    k = 0
+    while True:
+        k += 1
+        mine = moved(plan, tmp_path / str(k))
+        if not killed_at(mine, k):
+            break
+        journal_is_a_beginning(mine, expected)
+        done(execute(mine))
+        same(mine.path, expected)
+    assert k > 80, "the calls are no longer seen"
+
+
+@pytest.mark.slow
+def test_killed_in_the_middle_of_every_write(
+    plan: Plan, expected: Snapshot, tmp_path: Path
+) -> None:
+    k = 0
+    while True:
+        k += 1
+        mine = moved(plan, tmp_path / str(k))
+        if not killed_at(mine, k, halves=True):
+            break
+        done(execute(mine))
+        same(mine.path, expected)
+    assert k > 12, "the writes are no longer seen"
+
+
+def test_killed_again_and_again_while_repairing(
+    plan: Plan, expected: Snapshot, tmp_path: Path
+) -> None:
+    """Each life is killed early in every resume, often before it has repaired anything."""
+    rng = random.Random(5)
+    for trial in range(5):
+        mine = moved(plan, tmp_path / str(trial))
+        kills = 0
+        while kills < 12 and killed_at(mine, rng.randint(1, 60)):
+            kills += 1
+            journal_is_a_beginning(mine, expected)
+        assert kills
+        done(execute(mine))
+        same(mine.path, expected)
