@@ -8,15 +8,15 @@ import tempfile
 import warnings
 
 warnings.filterwarnings("ignore")
-import gym  # noqa: E402
+import gym
 
 gym.logger.set_level(50)
 logging.disable(logging.CRITICAL)
-import numpy as np  # noqa: E402
-import tella  # noqa: E402
-from gym import spaces  # noqa: E402
-from tella.curriculum import AbstractCurriculum, TaskVariant, simple_learn_block  # noqa: E402
-from tella.experiment import run  # noqa: E402
+import numpy as np
+import tella
+from gym import spaces
+from tella.curriculum import AbstractCurriculum, TaskVariant, simple_learn_block
+from tella.experiment import run
 
 
 class NoOp(gym.Env):

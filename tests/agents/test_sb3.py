@@ -1,7 +1,5 @@
 """Stable-Baselines3 as agents: bit-equal to its own learn(), resumable, and alone with its RNG."""
 
-# ruff: noqa: NPY002 (what the process draws globally is what is tested)
-
 from __future__ import annotations
 
 import copy
@@ -18,20 +16,20 @@ from gymnasium import spaces
 torch = pytest.importorskip("torch")
 sb3 = pytest.importorskip("stable_baselines3")
 
-from stable_baselines3.common.noise import (  # noqa: E402
+from stable_baselines3.common.noise import (
     NormalActionNoise,
     OrnsteinUhlenbeckActionNoise,
 )
-from stable_baselines3.common.vec_env import DummyVecEnv  # noqa: E402
+from stable_baselines3.common.vec_env import DummyVecEnv
 
-from perdure import registry  # noqa: E402
-from perdure.agents.adapters._globals import Guest  # noqa: E402
-from perdure.agents.adapters.sb3 import SB3Agent  # noqa: E402
-from perdure.errors import AgentFault, PerdureError, SpecError, UnknownName  # noqa: E402
-from perdure.run.loop import Life, Setting  # noqa: E402
-from perdure.seeds import seed_for  # noqa: E402
-from perdure.store.log import LifetimeLog  # noqa: E402
-from perdure.types import (  # noqa: E402
+from perdure import registry
+from perdure.agents.adapters._globals import Guest
+from perdure.agents.adapters.sb3 import SB3Agent
+from perdure.errors import AgentFault, PerdureError, SpecError, UnknownName
+from perdure.run.loop import Life, Setting
+from perdure.seeds import seed_for
+from perdure.store.log import LifetimeLog
+from perdure.types import (
     Context,
     Curriculum,
     Examples,

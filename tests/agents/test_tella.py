@@ -1,7 +1,5 @@
 """TELLA's agents under Perdure: the same callbacks in the same order as under TELLA itself."""
 
-# ruff: noqa: NPY002 (what the process draws globally is what is tested)
-
 from __future__ import annotations
 
 import importlib.util

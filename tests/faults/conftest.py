@@ -11,6 +11,8 @@ import helpers
 import psutil
 import pytest
 
+from perdure import registry
+
 
 @pytest.fixture
 def tmp_path(tmp_path: Path) -> Iterator[Path]:
@@ -34,9 +36,7 @@ def no_orphans() -> Iterator[None]:
     )
 
 
-@pytest.fixture(scope="session")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> helpers.Snapshot:
-    """One small life of ``q``, never interrupted."""
-    out = tmp_path_factory.mktemp("undisturbed") / "run"
-    helpers.done(helpers.run_here(out))
-    return helpers.snapshot(out)
+@pytest.fixture(autouse=True)
+def fresh_trouble() -> None:
+    """Environments in trouble count their calls; each test counts from zero."""
+    registry.load_file(f"{helpers.LIVES}:_calls").clear()

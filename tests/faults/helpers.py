@@ -30,9 +30,7 @@ COMMAND = [sys.executable, "-m", "perdure"]
 Snapshot = dict[str, dict[str, Any]]
 
 
-def plan_of(
-    out: Path, curriculum: str = LIFE, agents: Sequence[str] = ("q",), **keys: Any
-) -> Plan:
+def plan_of(out: Path, curriculum: str = LIFE, agents: Sequence[str] = ("q",), **keys: Any) -> Plan:
     """A plan, serial and with small checkpoints unless told otherwise."""
     keys = {"executor": "serial", "checkpoint": 40, **keys}
     return make_plan(RunSpec(curriculum, tuple(agents), out=str(out), **keys))
@@ -127,6 +125,8 @@ def snapshot(run: Path) -> Snapshot:
     digest of every checkpoint and the place of every commit), and that nothing is damaged."""
     out: Snapshot = {}
     for info in Run(run).lifetimes():
+        if info.status == "failed":
+            continue
         life = Lifetime.read(info.path, verify=True)
         assert not life.notes, life.notes
         for c in life.commits:

@@ -61,7 +61,7 @@ def trouble(how: str) -> None:
         raise Unpicklable
     if how == "leaves":
         sys.exit(0)
-    if how == "hang":
+    if how in ("hang", "stuck"):
         time.sleep(3600)
     if how.startswith("exit"):
         os._exit(int(how[4:]))
@@ -107,7 +107,7 @@ class Troubled(gymnasium.Env[Array, int]):
         self.where, self.how, self.at, self.flag, self.pause = where, how, at, flag, pause
         self.observation_space = spaces.Box(0.0, 1.0, (3,), np.float32)
         self.action_space = spaces.Discrete(2)  # type: ignore[assignment]
-        self.closed = False
+        self.closed = self.stuck = False
         self._maybe("make")
 
     def _maybe(self, here: str) -> None:
@@ -121,6 +121,7 @@ class Troubled(gymnasium.Env[Array, int]):
                 os.close(os.open(self.flag, os.O_CREAT | os.O_EXCL))
             except FileExistsError:
                 return
+        self.stuck = self.how == "stuck"
         trouble(self.how)
 
     def _obs(self) -> Array:
@@ -143,6 +144,8 @@ class Troubled(gymnasium.Env[Array, int]):
     def close(self) -> None:
         if not self.closed:
             self.closed = True
+            if self.stuck:
+                trouble("hang")
             self._maybe("close")
 
 

@@ -18,6 +18,7 @@ from perdure.run import lifetime
 from perdure.run.experiment import execute
 from perdure.run.plan import Plan
 
+
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     made = plan_of(tmp_path_factory.mktemp("steps") / "run", f"{LIFE},steps=24", checkpoint=60)

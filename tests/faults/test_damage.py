@@ -118,9 +118,7 @@ def pieces(plan: Plan, kind: str) -> list[Path]:
 
 @pytest.mark.parametrize("cut", [0, 2], ids=["done", "interrupted"])
 @pytest.mark.parametrize("kind", ["journal", "rows", "_ckpt"])
-def test_flipped_bits(
-    kind: str, cut: int, whole: Plan, expected: Snapshot, tmp_path: Path
-) -> None:
+def test_flipped_bits(kind: str, cut: int, whole: Plan, expected: Snapshot, tmp_path: Path) -> None:
     """In each line, segment and checkpoint, of a lifetime that is done and of one that is not."""
     count = len(lines_of(whole)) - cut
     for k in range(count):
@@ -147,9 +145,7 @@ def test_flipped_bits(
 
 
 @pytest.mark.parametrize("executor", ["serial", "processes"])
-def test_damage_is_named_on_the_screen(
-    executor: str, mine: Plan, expected: Snapshot
-) -> None:
+def test_damage_is_named_on_the_screen(executor: str, mine: Plan, expected: Snapshot) -> None:
     target = mine.path / FOLDER / "rows/00002.parquet"
     flip(target, 1)
     code, _, err = finish(arguments(mine.path, executor=executor))

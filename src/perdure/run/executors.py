@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections import deque
@@ -20,10 +21,17 @@ from typing import IO, Protocol
 from perdure import registry
 from perdure.errors import Hung, SpecError, UnknownName
 from perdure.registry import Spec
-from perdure.run.lifetime import Outcome, describe_error, run_lifetime, write_error
+from perdure.run.lifetime import (
+    FAILED,
+    NOTE,
+    Outcome,
+    describe_error,
+    run_lifetime,
+    write_error,
+)
 from perdure.run.plan import Job, Plan
 from perdure.run.signals import deadline
-from perdure.store import files
+from perdure.store.log import Lifetime
 
 Report = Callable[[Outcome], None]
 
@@ -45,6 +53,8 @@ class Serial:
     """
 
     def __init__(self, deadline: float = 600.0, retries: int = 2) -> None:
+        if retries < 0 or deadline <= 0:
+            raise SpecError("serial: retries must be ≥ 0 and deadline > 0")
         self.deadline, self.retries = deadline, retries
 
     def run(self, plan: Plan, jobs: Sequence[Job], report: Report) -> None:
@@ -148,17 +158,20 @@ class Processes:
                 worker.seen, worker.alive = beat, now
             if now - worker.alive < self.deadline:
                 return None, False
-            why = f"no sign of life for {self.deadline:g} s"
+            why = f"gave no sign of life for {self.deadline:g} s"
         else:
             why = f"died with signal {-code}" if code < 0 else f"ended with exit code {code}"
         _kill(worker)
-        tail = _tail(worker.output)
-        worker.output.close()
-        if code == 0:
-            return Outcome(worker.job, "done"), False
+        notes, tail, failure = _said(worker.output)
+        for note in notes:
+            print(note, file=sys.stderr)
         folder = plan.path / worker.job.id
-        if code == 1:
-            return Outcome(worker.job, "failed", _error_of(folder) or tail or why), False
+        # What an environment calls in a worker may end it with any exit code: only the log says
+        # that a lifetime is done, and only the worker's own words that it has failed.
+        if code == 0 and Lifetime.read(folder).done:
+            return Outcome(worker.job, "done"), False
+        if code == 1 and failure:
+            return Outcome(worker.job, "failed", failure), False
         if tries <= self.retries:
             return None, True
         text = f"the worker {why}, {tries} times. {tail}".strip()
@@ -166,15 +179,15 @@ class Processes:
         return Outcome(worker.job, "failed", text), False
 
 
-def _error_of(folder: Path) -> str:
-    path = folder / "_meta" / "error.json"
-    return str(files.read_json(path)["error"]) if path.exists() else ""
-
-
-def _tail(output: IO[bytes]) -> str:
+def _said(output: IO[bytes]) -> tuple[list[str], str, str]:
+    """What a worker wrote: its notes, its last lines, and why it failed if it says so."""
     output.seek(0)
-    lines = output.read().decode(errors="replace").strip().splitlines()
-    return "\n".join(lines[-5:])
+    text = output.read().decode(errors="replace").strip()
+    output.close()
+    lines = text.splitlines()
+    _, failed, failure = f"\n{text}".rpartition(f"\n{FAILED}")
+    notes = [line for line in lines if line.startswith(NOTE)]
+    return notes, "\n".join(lines[-5:]), failure if failed else ""
 
 
 def _kill(worker: _Worker) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -54,18 +54,25 @@ def action_guard(space: Space[Any], who: str) -> ActionGuard:
 
     if isinstance(space, spaces.Box):
         lowest, highest, shape, dtype = space.low, space.high, space.shape, space.dtype
+        kinds = "fiu" if np.dtype(dtype).kind == "f" else "iu"  # Nothing is cut off in silence.
+        bounded = space.is_bounded()
 
         def box(actions: Any, n: int) -> list[Any]:
             try:
                 array = np.asarray(actions)
             except ValueError:
                 raise refuse(f"{n} actions", actions) from None
-            if array.shape != (n, *shape) or array.dtype.kind not in "fiu":
-                raise refuse(f"an array of shape {(n, *shape)}", actions)
+            if array.shape != (n, *shape) or array.dtype.kind not in kinds:
+                raise refuse(f"an array of shape {(n, *shape)} and dtype {dtype}", actions)
             # Written so that NaN fails too.
             if not ((array >= lowest) & (array <= highest)).all():
                 raise refuse("finite actions within the bounds", actions)
-            return list(array.astype(dtype, copy=False))
+            if array.dtype != dtype:
+                with np.errstate(over="ignore"):
+                    array = array.astype(dtype)
+            if not bounded and not np.isfinite(array).all():
+                raise refuse("finite actions", actions)
+            return list(array)
 
         return box
 
@@ -80,7 +87,7 @@ def action_guard(space: Space[Any], who: str) -> ActionGuard:
 
 
 def _listed(actions: Any, n: int, refuse: Callable[[str, object], AgentFault]) -> list[Any]:
-    if isinstance(actions, (str, bytes)) or not hasattr(actions, "__len__"):
+    if isinstance(actions, (str, bytes, Mapping, Set)) or not hasattr(actions, "__len__"):
         raise refuse(f"a sequence of {n} actions", actions)
     if len(actions) != n:
         raise refuse(f"{n} actions", actions)
@@ -113,21 +120,27 @@ class Observer:
     def admit(self, obs: Any, where: str) -> Any:
         """One observation, made right or refused."""
         if not self.simple:
-            if not self.space.contains(obs):
+            if not self.space.contains(obs) or not _finite(obs):
                 raise self._refuse(where, obs)
             return obs
-        array = np.asarray(obs)
+        try:
+            array = np.asarray(obs)
+        except ValueError:
+            raise self._refuse(where, obs) from None
         if array.shape != self.shape or not (
             array.dtype == self.dtype or np.can_cast(array.dtype, self.dtype, "same_kind")
         ):
             raise self._refuse(where, obs)
+        if array.dtype != self.dtype:
+            with np.errstate(over="ignore"):  # Becomes infinite, and is found as such.
+                array = array.astype(self.dtype)
         return array
 
     def admit_first(self, obs: Any, where: str) -> Any:
         """The first observation of an episode: like any other, and finite."""
         array = self.admit(obs, where)
         if self.float:
-            total = np.add.reduce(array, axis=None)
+            total = float(np.add.reduce(array, axis=None))
             if total - total != 0.0:
                 self.check_finite(array[None], lambda k: where)
         return array
@@ -152,6 +165,28 @@ class Observer:
         return EnvironmentFault(
             f"{where}: expected an observation in {self.space}, got {_brief(obs)}"
         )
+
+
+def _finite(obs: Any) -> bool:
+    """Whether every number in a nested observation is finite."""
+    if isinstance(obs, Mapping):
+        return all(_finite(v) for v in obs.values())
+    if isinstance(obs, (tuple, list)):
+        return all(_finite(v) for v in obs)
+    return not isinstance(obs, (np.ndarray, float, np.floating)) or (
+        np.asarray(obs).dtype.kind != "f" or bool(np.isfinite(obs).all())
+    )
+
+
+def check_measures(measures: Any, where: str) -> dict[str, float]:
+    """Measures as names and numbers (NaN is one), or refused."""
+    try:
+        return {name: float(value) for name, value in measures.items()}
+    except (AttributeError, TypeError, ValueError):
+        raise AgentFault(
+            f"{where}: expected measures as a mapping of names to numbers, or None, got "
+            f"{_brief(measures)}"
+        ) from None
 
 
 def check_reward(reward: Any, where: str) -> float:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from perdure.errors import StoreError
+from perdure.errors import AgentFault, StoreError
 from perdure.run.loop import Life
 from perdure.run.plan import Job, Plan, refuse_changed
 from perdure.run.progress import Progress
@@ -36,6 +36,11 @@ PACKAGES = (
 )
 """Whose versions a session writes down."""
 
+NOTE = "perdure: "
+"""How a line for the user begins; an executor passes it on from wherever the lifetime runs."""
+FAILED = "failed: "
+"""How a worker begins its last words."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -50,16 +55,15 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
     """Run a lifetime to its end from wherever its log stands. Raises what stopped it."""
     path = plan.path / job.id
     description = plan.describe(job)
+    described = path / "_meta" / "lifetime.json"
+    if described.exists():
+        # Before the log is opened: another lifetime's files are not ours to repair.
+        refuse_changed(f"{path} holds another lifetime", files.read_json(described), description)
     with LifetimeLog(path, job.agent, job.seed, job.expert) as log:
-        described = path / "_meta" / "lifetime.json"
-        if described.exists():
-            refuse_changed(
-                f"{path} holds another lifetime", files.read_json(described), description
-            )
-        else:
+        if not described.exists():
             files.write_json(described, description)
         for note in log.notes:
-            print(f"perdure: {note}", file=sys.stderr)
+            print(f"{NOTE}{note}", file=sys.stderr)
         if log.done:
             return
         session = {"started": time.time(), "argv": sys.argv, "commit": len(log.commits)}
@@ -74,6 +78,11 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
             agent = plan.make_agent(job.agent, setting.world())
             progress = Progress(setting.curriculum, path / "_meta" / "progress.json")
             Life(setting, agent, log, progress, beat).run()
+        except SystemExit as e:
+            # sys.exit() somewhere in an agent or environment ends its lifetime, not the run.
+            error = AgentFault(f"the agent or its environment called sys.exit({e.code!r})")
+            write_error(path, error)
+            raise error from e
         except Exception as e:
             write_error(path, e)
             raise
@@ -85,7 +94,8 @@ def finished(plan: Plan, job: Job) -> bool:
     described = path / "_meta" / "lifetime.json"
     if not described.exists() or files.read_json(described) != plan.describe(job):
         return False
-    return Lifetime.read(path, verify=True).done
+    life = Lifetime.read(path, verify=True)
+    return life.done and not life.notes
 
 
 def write_error(path: Path, error: BaseException | str) -> None:
@@ -96,7 +106,7 @@ def write_error(path: Path, error: BaseException | str) -> None:
         files.write_json(path / "_meta" / "error.json", {"error": text, "traceback": trace})
     except StoreError as e:
         # A full disk must not hide the error that matters: it is still raised and printed.
-        print(f"perdure: {e}", file=sys.stderr)
+        print(f"{NOTE}{e}", file=sys.stderr)
 
 
 def describe_error(error: BaseException) -> str:

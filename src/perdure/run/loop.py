@@ -12,7 +12,7 @@ import numpy as np
 
 from perdure.agent import Agent
 from perdure.errors import AgentFault, CurriculumError
-from perdure.run.guards import agent_fault
+from perdure.run.guards import agent_fault, check_measures
 from perdure.run.progress import BEAT, Progress
 from perdure.run.results import ResultsSoFar
 from perdure.run.rollout import Rollout
@@ -118,9 +118,9 @@ class Life:
 
     def note(self, measures: Mapping[str, float]) -> None:
         """Measures that learning returned; their mean goes into the next row."""
-        for name, value in measures.items():
+        for name, value in check_measures(measures, f"{type(self.agent).__name__}.learn").items():
             total = self.measures.setdefault(name, [0.0, 0])
-            total[0] += float(value)
+            total[0] += value
             total[1] += 1
 
     def row(

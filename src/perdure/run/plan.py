@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import json
+import os
 import sys
 import tomllib
 from collections.abc import Callable, Mapping
@@ -15,7 +16,14 @@ from typing import Any
 
 from perdure import curricula, registry
 from perdure.agent import Agent
-from perdure.errors import AgentFault, NameRefused, PerdureError, SpecError, UnknownName
+from perdure.errors import (
+    AgentFault,
+    NameRefused,
+    PerdureError,
+    SpecError,
+    StoreError,
+    UnknownName,
+)
 from perdure.registry import Spec
 from perdure.run.loop import Setting
 from perdure.run.validate import Ground, validate
@@ -25,6 +33,7 @@ from perdure.store.rows import FORMAT
 from perdure.types import Curriculum, World, slug
 
 Factory = Callable[..., Agent]
+MAX_FOLDER = 255
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,11 @@ class RunSpec:
             raise SpecError("name at least one agent (perdure ls agents)")
         if "\0" in self.out:
             raise NameRefused("the output folder's name holds a NUL character")
+        if any(len(os.fsencode(part)) > MAX_FOLDER for part in Path(self.out).parts):
+            raise NameRefused(
+                f"the output folder {self.out[:40]!r}… has a part of more than {MAX_FOLDER} bytes, "
+                "which no file system can hold"
+            )
 
     @classmethod
     def from_toml(cls, path: Path, **flags: Any) -> RunSpec:
@@ -189,7 +203,7 @@ class Plan:
         mine["agents"] = {label: str(Spec(s.name, s.params)) for label, s in self.agents.items()}
         mine["out"] = ""
         if path.exists():
-            theirs = files.read_json(path)
+            theirs = _read_spec(path)
             self._refuse_other(theirs, mine)
             mine["agents"] = {**theirs["agents"], **mine["agents"]}
             mine["lifetimes"] = max(mine["lifetimes"], theirs["lifetimes"])
@@ -270,7 +284,10 @@ def make_plan(spec: RunSpec, factories: Mapping[str, Factory] | None = None) -> 
     assert ground is not None
     offers = _offers(plan.curriculum(spec.seed))
     for label in labels:
-        agent = plan.make_agent(label, world)
+        try:
+            agent = plan.make_agent(label, world)
+        except AgentFault:
+            continue  # A fault of its own: its lifetimes will say so, the others run.
         for offer in offers - set(agent.learns_from):
             raise SpecError(
                 f"agent {label} learns from {' and '.join(agent.learns_from)}, but {spec.curriculum} "
@@ -303,9 +320,25 @@ def _parameters(text: str) -> list[str]:
     return list(inspect.signature(builder).parameters) if callable(builder) else []
 
 
+def _read_spec(path: Path) -> dict[str, Any]:
+    """A specification on disk, whoever edited it."""
+    values = files.read_json(path)
+    known = {f.name: f.default for f in fields(RunSpec)}
+    if (
+        not isinstance(values, dict)
+        or not isinstance(values.get("agents"), dict)
+        or not {"curriculum"} <= values.keys() <= known.keys()
+    ):
+        raise StoreError(
+            f"{path} is not the specification of a run: expected {', '.join(known)}, got "
+            f"{str(values)[:80]}; restore it, or choose another folder with --out"
+        )
+    return {**known, **values}
+
+
 def load_plan(path: Path) -> Plan:
     """The plan of a run's folder, as a worker on any machine sees it."""
-    values = files.read_json(path / "_meta" / "spec.json")
+    values = _read_spec(path / "_meta" / "spec.json")
     agents = {
         label: Spec(s.name, s.params, label)
         for label, s in ((k, Spec.parse(v)) for k, v in values["agents"].items())

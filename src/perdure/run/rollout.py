@@ -329,13 +329,19 @@ class Rollout:
         s.steps, s.ret, s.success, s.success_end, s.measures = 0, 0.0, None, None, {}
 
     def _note(self, s: _Slot, info: Mapping[str, Any]) -> None:
-        success = info.get("success", info.get("is_success"))
-        if success is not None:
-            s.success_end = float(success)
-            s.success = max(s.success or 0.0, s.success_end)
-        measures = info.get("measures")
-        if measures:
-            s.measures = {k: float(v) for k, v in measures.items()}
+        try:
+            success = info.get("success", info.get("is_success"))
+            if success is not None:
+                s.success_end = float(success)
+                s.success = max(s.success or 0.0, s.success_end)
+            measures = info.get("measures")
+            if measures:
+                s.measures = {k: float(v) for k, v in measures.items()}
+        except (AttributeError, TypeError, ValueError):
+            raise EnvironmentFault(
+                f"{self._where(s)}: expected an info whose success is a number and whose measures "
+                f"map names to numbers, got {info!r:.120}"
+            ) from None
 
     def _where(self, s: _Slot) -> str:
         return f"{self.exposures[s.exposure].task.id}.step"

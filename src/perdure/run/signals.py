@@ -44,7 +44,8 @@ def deadline(seconds: float) -> Iterator[Callable[[], None]]:
         raise Hung(f"no sign of life for {seconds:g} s")
 
     def beat() -> None:
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        # It rings again, should the first time be swallowed or tearing down hang as well.
+        signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
 
     before = signal.signal(signal.SIGALRM, alarm)
     beat()

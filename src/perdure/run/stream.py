@@ -11,7 +11,7 @@ from gymnasium import spaces
 
 from perdure.agent import Agent
 from perdure.errors import EnvironmentFault
-from perdure.run.guards import action_guard, agent_fault
+from perdure.run.guards import action_guard, agent_fault, check_measures
 from perdure.run.vector import fault
 from perdure.seeds import rng_for
 from perdure.types import Array, Data, Examples, Exposure
@@ -88,7 +88,9 @@ class Stream:
             raise fault(f"data of {e.task.id}", error) from error
         n = len(batch)
         if np.asarray(batch.inputs).dtype.kind == "f" and not np.isfinite(batch.inputs).all():
-            raise EnvironmentFault(f"data of {e.task.id}: batch {number} holds NaN or infinity")
+            raise EnvironmentFault(
+                f"data of {e.task.id}: expected finite inputs, got NaN or infinity in batch {number}"
+            )
         ctx = life.context(self.learning, [e.task.id] * n, np.arange(n), np.zeros(n, bool))
         measures: Mapping[str, float] | None
         if self.learning:
@@ -96,6 +98,8 @@ class Stream:
                 measures = agent.learn(batch, ctx)
             except Exception as error:
                 raise agent_fault(agent, "learn", error) from error
+            if measures is not None:
+                measures = check_measures(measures, f"{type(agent).__name__}.learn")
         else:
             measures = self._score(batch, ctx)
         life.count(n, self.learning)

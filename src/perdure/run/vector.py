@@ -221,7 +221,7 @@ class Environments:
         space = self.action_space
         if isinstance(space, (spaces.Dict, spaces.Tuple)):
             flat = [spaces.flatten(space, a) for a in actions]
-            return np.array(flat).reshape(len(actions), -1)
+            return np.array(flat).reshape(len(actions), spaces.flatdim(space))
         return np.array(actions, dtype=space.dtype).reshape(len(actions), *space.shape)
 
     def _unpack(self, packed: Array) -> list[Any]:

@@ -1,6 +1,7 @@
 """``python -m perdure.run.worker RUN LIFETIME``: one lifetime in a process of its own.
 
-Exit code 0: done; 1: failed, and ``_meta/error.json`` says why; 128 + n: stopped by signal n.
+Exit code 0: done; 1: failed, and the last it writes is ``failed: `` with the reason; 128 + n:
+stopped by signal n.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ def main(argv: list[str]) -> int:
     """Run one lifetime of a planned run."""
     run, job = argv
     from perdure.errors import Interrupted
-    from perdure.run.lifetime import describe_error, run_lifetime
+    from perdure.run.lifetime import FAILED, describe_error, run_lifetime
     from perdure.run.plan import load_plan
     from perdure.run.signals import die_with_parent, interruptible
 
@@ -27,7 +28,7 @@ def main(argv: list[str]) -> int:
     except Interrupted as e:
         return 128 + e.signum
     except Exception as e:
-        print(describe_error(e), file=sys.stderr)
+        print(f"{FAILED}{describe_error(e)}", file=sys.stderr)
         return 1
     return 0
 

@@ -32,7 +32,7 @@ def write_file(path: Path, data: bytes, durable: bool = True) -> None:
             sync_folder(path.parent)
     except OSError as e:
         temporary.unlink(missing_ok=True)
-        raise _typed(e, path) from e
+        raise typed(e, path) from e
 
 
 def append_line(path: Path, line: bytes) -> None:
@@ -44,23 +44,28 @@ def append_line(path: Path, line: bytes) -> None:
             try:
                 _write_all(fd, line)
                 os.fsync(fd)
+                if size == 0:
+                    sync_folder(path.parent)  # A new file is durable when its folder is.
             except OSError:
                 os.ftruncate(fd, size)
                 raise
         finally:
             os.close(fd)
     except OSError as e:
-        raise _typed(e, path) from e
+        raise typed(e, path) from e
 
 
 def truncate(path: Path, size: int) -> None:
     """Cut a file and fsync."""
-    fd = os.open(path, os.O_WRONLY)
     try:
-        os.ftruncate(fd, size)
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+        fd = os.open(path, os.O_WRONLY)
+        try:
+            os.ftruncate(fd, size)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    except OSError as e:
+        raise typed(e, path) from e
 
 
 def make_folder(path: Path) -> None:
@@ -69,7 +74,7 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
         sync_folder(path.parent)
     except OSError as e:
-        raise _typed(e, path) from e
+        raise typed(e, path) from e
 
 
 def sync_folder(path: Path) -> None:
@@ -101,7 +106,8 @@ def _write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def _typed(error: OSError, path: Path) -> StoreError:
+def typed(error: OSError, path: Path) -> StoreError:
+    """What went wrong with a file, as one of our own errors."""
     if error.errno in _FULL:
         return NoSpaceError(
             f"no space left to write {path}: nothing was half-committed; free some space and run "

@@ -6,9 +6,27 @@ import fcntl
 import json
 import os
 import socket
+import time
 from pathlib import Path
 
 from perdure.errors import LockedError
+from perdure.store.files import typed
+
+PATIENCE = 0.5
+"""Seconds to try for: someone who only asks whether the lock is held has it for a moment, and a
+killed owner may take a moment to die."""
+
+_mine: set[int] = set()
+
+
+def _let_go_in_child() -> None:
+    # A forked child shares its parent's lock and would keep it alive after the parent's death.
+    for fd in _mine:
+        os.close(fd)
+    _mine.clear()
+
+
+os.register_at_fork(after_in_child=_let_go_in_child)
 
 
 class Lock:
@@ -23,23 +41,37 @@ class Lock:
 
     def acquire(self) -> None:
         """Take the lock, or raise LockedError naming the owner."""
-        fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+            try:
+                self._take(fd)
+                os.ftruncate(fd, 0)
+                who = {"pid": os.getpid(), "host": socket.gethostname()}
+                os.pwrite(fd, json.dumps(who).encode(), 0)
+            except BaseException:
+                os.close(fd)
+                raise
         except OSError as e:
-            owner = os.pread(fd, 1000, 0).decode(errors="replace").strip() or "an unknown process"
-            os.close(fd)
-            raise LockedError(
-                f"{self.path.parent.parent} is being written by {owner}; wait for it or stop it"
-            ) from e
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode(), 0)
+            raise typed(e, self.path) from e
         self._fd = fd
+        _mine.add(fd)
+
+    def _take(self, fd: int) -> None:
+        end = time.monotonic() + PATIENCE
+        while not _flock(fd, fcntl.LOCK_EX):
+            if time.monotonic() >= end:
+                owner = os.pread(fd, 1000, 0).decode(errors="replace").strip()
+                raise LockedError(
+                    f"{self.path.parent.parent} is being written by {owner or 'another process'}; "
+                    "wait for it or stop it"
+                )
+            time.sleep(0.02)
 
     def release(self) -> None:
         """Let go."""
         if self._fd is not None:
             os.ftruncate(self._fd, 0)
+            _mine.discard(self._fd)
             os.close(self._fd)
             self._fd = None
 
@@ -54,13 +86,19 @@ class Lock:
     def held(path: Path) -> bool:
         """Whether a live process holds the lock at this path."""
         try:
-            fd = os.open(path, os.O_RDWR)
+            fd = os.open(path, os.O_RDONLY)
         except FileNotFoundError:
             return False
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return True
+            # Shared, so that two who ask do not take each other for the owner.
+            return not _flock(fd, fcntl.LOCK_SH)
         finally:
             os.close(fd)
+
+
+def _flock(fd: int, kind: int) -> bool:
+    try:
+        fcntl.flock(fd, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
         return False
+    return True

@@ -17,10 +17,12 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from perdure.errors import Corrupt, StoreError
 from perdure.store import files, rows, state
@@ -52,10 +54,10 @@ class Commit:
     @classmethod
     def parse(cls, line: bytes) -> Commit | None:
         """The commit in a whole line, None if the line is damaged."""
+        text = line[9:-1]
+        if line != b"%08x %s\n" % (zlib.crc32(text), text):
+            return None
         try:
-            crc, text = line[:8], line[9:-1]
-            if line[-1:] != b"\n" or line[8:9] != b" " or int(crc, 16) != zlib.crc32(text):
-                return None
             return cls(**json.loads(text))
         except (ValueError, TypeError):
             return None
@@ -69,6 +71,8 @@ class Lifetime:
     commits: list[Commit] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """What was found damaged."""
+    damaged: set[str] = field(default_factory=set)
+    """Checkpoints among it."""
 
     @classmethod
     def read(cls, path: Path, verify: bool = False) -> Lifetime:
@@ -77,6 +81,7 @@ class Lifetime:
         life._read_journal()
         if verify:
             life._verify_rows()
+            life._verify_checkpoints()
         return life
 
     @property
@@ -88,6 +93,11 @@ class Lifetime:
     def segments(self) -> list[Path]:
         """The committed row files, in order."""
         return [self.path / c.rows for c in self.commits]
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The committed rows, a table for each segment; Corrupt if one is not as committed."""
+        for c in self.commits:
+            yield rows.decode(_checked(self.path / c.rows, c.rows_sha))
 
     @property
     def journal(self) -> Path:
@@ -112,21 +122,29 @@ class Lifetime:
 
     def _verify_rows(self) -> None:
         for i, c in enumerate(self.commits):
-            problem = _problem(self.path / c.rows, c.rows_sha)
-            if problem:
-                self.notes.append(f"{problem}; going back to commit {i - 1}")
+            try:
+                _checked(self.path / c.rows, c.rows_sha)
+            except Corrupt as e:
+                self.notes.append(f"{e}; going back to commit {i - 1}")
                 del self.commits[i:]
                 return
+
+    def _verify_checkpoints(self) -> None:
+        # Those that are there: old ones are deleted by us, and finished ones by whoever needs room.
+        for c in self.commits:
+            if c.state is not None and (self.path / c.state).exists():
+                try:
+                    _checked(self.path / c.state, c.state_sha)
+                except Corrupt as e:
+                    self.notes.append(str(e))
+                    self.damaged.add(c.state)
 
     def load_state(self, commit: Commit) -> dict[str, Array]:
         """The checkpoint of a commit, checked."""
         if commit.state is None:
             raise StoreError(f"commit {commit.n} of {self.path} has no checkpoint")
         path = self.path / commit.state
-        problem = _problem(path, commit.state_sha)
-        if problem:
-            raise Corrupt(problem)
-        return state.decode(path.read_bytes(), str(path))
+        return state.decode(_checked(path, commit.state_sha), str(path))
 
 
 class LifetimeLog:
@@ -151,8 +169,10 @@ class LifetimeLog:
         self.notes = life.notes
         self.commits = life.commits
         self.resumed: dict[str, Array] | None = None
-        while self.commits and not life.done:
+        while self.commits:
             last = self.commits[-1]
+            if last.done and (last.state is None or not (self.path / last.state).exists()):
+                break
             if last.state is None:
                 self.notes.append(f"{self.path}: the agent cannot be saved; starting again")
                 self.commits.clear()
@@ -161,12 +181,14 @@ class LifetimeLog:
                 self.resumed = life.load_state(last)
                 break
             except Corrupt as e:
+                self.notes = [n for n in self.notes if n != str(e)]
                 self.notes.append(f"{e}; going back to commit {last.n - 1}")
                 self.commits.pop()
         keep = life._ends[len(self.commits) - 1] if self.commits else 0
         if keep < life._size:
             files.truncate(life.journal, keep)
-        named = {c.rows for c in self.commits} | {c.state for c in self.commits}
+        # A damaged checkpoint of an older commit is of no use; the later ones are good.
+        named = {c.rows for c in self.commits} | {c.state for c in self.commits} - life.damaged
         for folder in ("rows", "_ckpt"):
             for file in (self.path / folder).iterdir():
                 if f"{folder}/{file.name}" not in named:
@@ -241,9 +263,12 @@ def _sha(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _problem(path: Path, sha: str) -> str:
-    if not path.exists():
-        return f"{path} is missing"
-    if _sha(path.read_bytes()) != sha:
-        return f"{path} is damaged: its bytes are not those that were committed"
-    return ""
+def _checked(path: Path, sha: str) -> bytes:
+    """A file's bytes, if they are those that were committed."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise Corrupt(f"{path} is missing") from None
+    if _sha(data) != sha:
+        raise Corrupt(f"{path} is damaged: its bytes are not those that were committed")
+    return data

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from perdure.errors import StoreError
 from perdure.store import files, rows
 from perdure.store.lock import Lock
 from perdure.store.log import Lifetime
+
+_KEYS = {"format", "seed", "expert"}
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,10 @@ class Run:
         return sorted(infos, key=lambda i: (i.expert, i.agent, i.seed))
 
     def _info(self, path: Path) -> LifetimeInfo:
-        description = files.read_json(path / "_meta" / "lifetime.json")
+        described = path / "_meta" / "lifetime.json"
+        description = files.read_json(described)
+        if not isinstance(description, dict) or not description.keys() >= _KEYS:
+            raise StoreError(f"{described} does not describe a lifetime: expected {sorted(_KEYS)}")
         if description["format"] > rows.FORMAT:
             raise StoreError(
                 f"{path} has log format {description['format']}, this Perdure reads up to "
@@ -96,10 +100,10 @@ class Run:
         measure is a column.
         """
         tables = [
-            pq.read_table(segment)
+            table
             for info in self.lifetimes()
             if bool(info.expert) == experts
-            for segment in Lifetime.read(info.path).segments
+            for table in Lifetime.read(info.path).tables()
         ]
         if not tables:
             return rows.flatten(rows.SCHEMA.empty_table())
@@ -111,9 +115,7 @@ class Run:
         for info in self.lifetimes():
             life = Lifetime.read(info.path, verify=True)
             problems += life.notes
-            if life.commits and life.commits[-1].state is not None:
-                try:
-                    life.load_state(life.commits[-1])
-                except StoreError as e:
-                    problems.append(str(e))
+            last = life.commits[-1].state if life.commits and not life.done else None
+            if last is not None and not (info.path / last).exists():
+                problems.append(f"{info.path / last} is missing")
         return problems

@@ -51,7 +51,16 @@ def decode(data: bytes, source: str) -> dict[str, Array]:
                 with archive.open(name) as member:
                     array = np.lib.format.read_array(member, allow_pickle=False)
                 out[name.removesuffix(".npy")] = array
-    except (ValueError, zipfile.BadZipFile, EOFError, OSError) as e:
+    except (
+        ValueError,
+        EOFError,
+        OSError,
+        KeyError,
+        RuntimeError,
+        MemoryError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as e:
         why = "it holds a pickle payload, refused" if "allow_pickle" in str(e) else str(e)
         raise Corrupt(f"checkpoint {source} cannot be loaded: {why}") from e
     return out

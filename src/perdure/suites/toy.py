@@ -365,7 +365,7 @@ def deployed(before: int = 1000, steps: int = 1000) -> Curriculum:
     )
 
 
-def check(task: str = "bandit") -> Curriculum:
+def check(task: str = "bandit", probe: bool = True) -> Curriculum:
     """A tiny life that visits every kind of block: for conformance checks."""
     one = suite.task(task)
     data = task == "blobs"
@@ -376,10 +376,11 @@ def check(task: str = "bandit") -> Curriculum:
         Exposure(one, 5 if data else 40, unit),
         Exposure(one, 3, "batches" if data else "episodes"),
     )
-    probe = adapt(Exposure(one, 4 if data else 30, unit), then=[few])
-    both = learn(some, Exposure(one, 4 if data else 27, unit), together=False)
-    blocks = (evaluate(few), learn(some), probe, both, evaluate(few))
-    return Curriculum("toy/check", blocks)
+    blocks = [evaluate(few), learn(some), learn(some, Exposure(one, 4 if data else 27, unit))]
+    if probe:
+        blocks.append(adapt(Exposure(one, 4 if data else 30, unit), then=[few]))
+    blocks += [learn(some), evaluate(few)]
+    return Curriculum("toy/check", tuple(blocks))
 
 
 suite = ToySuite()

@@ -43,6 +43,10 @@ def check_agent(agent: str | Factory, worlds: tuple[str, ...] = WORLDS) -> None:
             except PerdureError as e:
                 refusals.append(f"{world}: {e}")
                 continue
+            if plan.make_agent("checked", plan.setting(plan.jobs[0]).world()).state() is None:
+                # It cannot be saved, so an adapt block could not restore it.
+                world += ",probe=false"
+                plan = _plan(agent, world, Path(folder) / f"{k}-unsaved")
             again = partial(_plan, agent, world)
             problems += [f"{world}: {p}" for p in _problems(plan, again)]
     if len(refusals) == len(worlds):
@@ -59,10 +63,12 @@ def _plan(agent: str | Factory, curriculum: str, out: Path) -> Plan:
         parsed = Spec.parse(agent)
         spec = str(Spec(parsed.name, parsed.params, "checked"))
     assert isinstance(spec, str)
-    return make_plan(
+    plan = make_plan(
         RunSpec(curriculum, (spec,), out=str(out), executor="serial", envs=2, checkpoint=25),
         factories,
     )
+    plan.make_agent("checked", plan.setting(plan.jobs[0]).world())
+    return plan
 
 
 def _problems(plan: Plan, again: Callable[[Path], Plan]) -> list[str]:

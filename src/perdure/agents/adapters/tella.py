@@ -38,6 +38,8 @@ class TellaAgent(Agent):
     global generators and from its spaces are saved with it, and evaluation gets others.
     """
 
+    learns_from = ("environments",)
+
     def __init__(self, world: World, cls: str, config: str | None = None) -> None:
         super().__init__(world)
         seed = seed_for(world.seed, "tella")

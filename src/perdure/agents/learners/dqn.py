@@ -10,10 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from perdure.agents.networks.adam import Adam
 from perdure.agents.networks.checks import check_ranges, discrete_for, transitions_of
 from perdure.agents.networks.encoders import Inputs, encoder_for
 from perdure.agents.networks.exploration import EpsilonGreedy
-from perdure.agents.networks.learner import Minibatch, TorchLearner, pack_module, unpack_module
+from perdure.agents.networks.learner import Minibatch, TorchLearner, network, pack, unpack
 from perdure.agents.networks.ring import Ring
 from perdure.types import Array, Batch, Context, Measures, State, World
 
@@ -28,6 +29,8 @@ class DQNAgent(TorchLearner):
     on, and the replay mixes tasks.
     """
 
+    learns_from = ("environments",)
+
     max_grad = 10.0
 
     def __init__(
@@ -38,12 +41,13 @@ class DQNAgent(TorchLearner):
         replay: int = 10_000,
         batch: int = 64,
         every: int = 4,
-        target: int = 50,
+        target: int = 25,
         epsilon: float = 0.05,
-        explore: int = 1000,
+        explore: int = 1500,
         restart: bool = True,
         hidden: Sequence[int] = (64, 64),
     ) -> None:
+        super().__init__(world)
         check_ranges("dqn", gamma=(gamma, 0, 1), epsilon=(epsilon, 0, 1), batch=(batch, 1, replay))
         for name, value in {"every": every, "target": target, "replay": replay}.items():
             check_ranges("dqn", **{name: (value, 1, np.inf)})
@@ -55,8 +59,9 @@ class DQNAgent(TorchLearner):
             encoder, features = encoder_for(self.inputs, hidden, nn.ReLU)
             return nn.Sequential(encoder, nn.Linear(features, int(space.n)))
 
-        super().__init__(world, build, lr)
+        self.net = network(world, build)
         self.target_net = copy.deepcopy(self.net).requires_grad_(False)
+        self.optimizer = Adam(self.net.parameters(), lr)
         self.start, self.gamma = int(space.start), gamma
         self.batch, self.every, self.target, self.restart = batch, every, target, restart
         self.explore = EpsilonGreedy(epsilon, explore, restart)
@@ -134,7 +139,7 @@ class DQNAgent(TorchLearner):
     def state(self) -> dict[str, Array]:
         return {
             **super().state(),
-            **pack_module("target", self.target_net),
+            **pack(self.target_net, "target"),
             **self.replay.state("replay"),
             **self.explore.state(),
             "counts": np.array([self.steps, self.updates]),
@@ -142,7 +147,7 @@ class DQNAgent(TorchLearner):
 
     def load(self, state: State) -> None:
         super().load(state)
-        unpack_module("target", self.target_net, state)
+        unpack(self.target_net, "target", state)
         self.replay.load("replay", state)
         self.explore.load(state)
         self.steps, self.updates = (int(n) for n in state["counts"])

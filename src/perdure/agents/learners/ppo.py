@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from perdure.agents.networks.adam import Adam
 from perdure.agents.networks.checks import check_ranges, transitions_of
 from perdure.agents.networks.encoders import Inputs, encoder_for
-from perdure.agents.networks.learner import Minibatch, TorchLearner
+from perdure.agents.networks.learner import Minibatch, TorchLearner, network
 from perdure.agents.networks.policies import Policy, policy_for
 from perdure.agents.networks.ring import Ring
 from perdure.types import Array, Batch, Context, Measures, State, World
@@ -35,6 +36,11 @@ class ActorCritic(nn.Module):
             nn.init.orthogonal_(head.weight, gain)
             nn.init.zeros_(head.bias)
 
+    def act(self, x: Tensor) -> Tensor:
+        """The policy's outputs alone."""
+        outputs: Tensor = self.actor(self.encoder(x))
+        return outputs
+
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The policy's outputs and the values."""
         features = self.encoder(x)
@@ -54,28 +60,33 @@ class PPOAgent(TorchLearner):
     nothing is carried into the next task.
     """
 
+    learns_from = ("environments",)
+
+    net: ActorCritic
     max_grad = 0.5
     value_weight = 0.5
 
     def __init__(
         self,
         world: World,
-        lr: float = 1e-3,
+        lr: float = 2e-3,
         gamma: float = 0.95,
         lam: float = 0.95,
-        rollout: int = 256,
+        rollout: int = 128,
         batch: int = 64,
         epochs: int = 8,
         clip: float = 0.2,
-        entropy: float = 0.01,
+        entropy: float = 0.03,
         hidden: Sequence[int] = (64, 64),
         greedy: bool = True,
     ) -> None:
+        super().__init__(world)
         check_ranges("ppo", gamma=(gamma, 0, 1), lam=(lam, 0, 1), epochs=(epochs, 1, np.inf))
         check_ranges("ppo", rollout=(rollout, 2, np.inf), batch=(batch, 2, np.inf))
         self.inputs = Inputs(world.observation_space)
         self.policy = policy_for("ppo", world.action_space)
-        super().__init__(world, lambda: ActorCritic(self.inputs, self.policy, hidden), lr)
+        self.net = network(world, lambda: ActorCritic(self.inputs, self.policy, hidden))
+        self.optimizer = Adam(self.net.parameters(), lr)
         self.gamma, self.lam, self.clip, self.entropy = gamma, lam, clip, entropy
         self.rollout, self.batch, self.epochs, self.greedy = rollout, batch, epochs, greedy
         seen = (self.inputs.row, self.inputs.dtype)
@@ -96,7 +107,7 @@ class PPOAgent(TorchLearner):
 
     def act(self, obs: Any, ctx: Context) -> Array:
         with torch.inference_mode():
-            outputs, _ = self.net(self.inputs(obs))
+            outputs = self.net.act(self.inputs(obs))
             if not ctx.learning:
                 rng = None if self.greedy else self.rng
                 return self.policy.to_space(self.policy.draw(outputs, rng))
@@ -187,8 +198,7 @@ class PPOAgent(TorchLearner):
         }
 
     def predict(self, batch: Minibatch) -> Tensor:
-        outputs: Tensor = self.net(batch["obs"])[0]
-        return outputs
+        return self.net.act(batch["obs"])
 
     def state(self) -> dict[str, Array]:
         return {**super().state(), **self.rows.state("rollout"), "drawn": self.drawn.copy()}

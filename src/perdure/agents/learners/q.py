@@ -20,6 +20,8 @@ class QAgent(Agent):
     are; unseen ones are worth ``initial`` whatever is done, and are not entered in evaluation.
     """
 
+    learns_from = ("environments",)
+
     def __init__(
         self,
         world: World,

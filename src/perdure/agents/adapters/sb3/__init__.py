@@ -45,6 +45,8 @@ class SB3Agent(Agent):
     of ``n_steps`` times the slots.
     """
 
+    learns_from = ("environments",)
+
     def __init__(
         self,
         world: World,

@@ -1,0 +1,54 @@
+"""What many tests need: a lifetime in one call, and an agent that writes down what it sees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from perdure.agent import Agent
+from perdure.run.loop import Life, Setting
+from perdure.run.validate import validate
+from perdure.store.log import LifetimeLog
+from perdure.testing.agents import read_rows
+from perdure.types import Curriculum
+
+
+class Recorder(Agent):
+    """Acts 1 and remembers every event and batch."""
+
+    def __init__(self, world):
+        super().__init__(world)
+        self.events, self.batches, self.acted = [], [], []
+
+    def act(self, obs, ctx):
+        self.acted.append((np.array(obs), ctx, ctx.fresh[ctx.slots].tolist()))
+        return np.ones(len(obs), int)
+
+    def learn(self, batch, ctx):
+        self.batches.append((batch, ctx))
+
+    def observe(self, batch, ctx):
+        self.batches.append((batch, ctx))
+
+    def enter(self, ctx):
+        self.events.append(("enter", ctx.event, ctx.tasks, ctx.learning))
+
+    def leave(self, ctx):
+        self.events.append(("leave", ctx.event, ctx.tasks, ctx.learning))
+
+
+def setting_of(curriculum: Curriculum, **keys) -> Setting:
+    ground = validate(curriculum)
+    spaces = (ground.observation_space, ground.action_space)
+    return Setting(curriculum, ground.suites, *spaces, **{"seed": 0, **keys})
+
+
+def live(curriculum: Curriculum, agent=Recorder, path: Path | None = None, tmp=None, **keys):
+    """One lifetime to its end: (rows, agent)."""
+    setting = setting_of(curriculum, **keys)
+    made = agent(setting.world())
+    folder = path or tmp / "life"
+    with LifetimeLog(folder, "test", setting.seed) as log:
+        Life(setting, made, log).run()
+    return read_rows(folder), made

@@ -1,0 +1,109 @@
+import pytest
+
+from perdure.errors import NameRefused, PerdureError, SpecError, UnknownName
+from perdure.registry import Spec
+from perdure.run.plan import RunSpec, load_plan, make_plan
+
+
+def test_spec_strings():
+    assert Spec.parse("ppo") == Spec("ppo")
+    parsed = Spec.parse("fast=ppo,lr=3e-4,hidden=[64, 64],name=tanh,on=true")
+    assert parsed == Spec(
+        "ppo", {"lr": 3e-4, "hidden": [64, 64], "name": "tanh", "on": True}, "fast"
+    )
+    assert Spec.parse(str(parsed)) == parsed and parsed.short == "fast"
+    assert Spec.parse("ppo,lr=0.1").short == "ppo-lr-0.1"
+    assert Spec.parse("a/b.py:Mine,x=1").short == "Mine-x-1"
+    for bad in ("", "ppo,lr", "ppo,3=4"):
+        with pytest.raises(SpecError):
+            Spec.parse(bad)
+
+
+@pytest.mark.parametrize("label", ["../x", "/abs", "a\0b", "x" * 300, "experts"])
+def test_labels_that_could_escape_are_refused(label):
+    with pytest.raises((NameRefused, SpecError)):
+        make_plan(RunSpec("toy/check", (f"{label}=random",)))
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"lifetimes": 0}, {"lifetimes": 1.5}, {"envs": 0}, {"seed": -1}, {"checkpoint": 0},
+        {"agents": ()}, {"experts": 1}, {"seed": True},
+    ],
+)  # fmt: skip
+def test_bad_values_are_refused(keys):
+    with pytest.raises(SpecError):
+        RunSpec("toy/check", **keys)
+
+
+def test_toml(tmp_path):
+    path = tmp_path / "spec.toml"
+    path.write_text('curriculum = "toy/check"\nagents = ["q"]\nlifetimes = 3\n')
+    spec = RunSpec.from_toml(path, lifetimes=2)
+    assert spec == RunSpec("toy/check", ("q",), lifetimes=2)
+    path.write_text('curriculum = "toy/check"\nlifetime = 3\n')
+    with pytest.raises(UnknownName, match="did you mean 'lifetimes'"):
+        RunSpec.from_toml(path)
+    path.write_text("curriculum = ")
+    with pytest.raises(SpecError, match=r"spec\.toml"):
+        RunSpec.from_toml(path)
+
+
+def test_at_most_ten_keys():
+    from dataclasses import fields
+
+    assert len(fields(RunSpec)) == 10
+
+
+def test_what_cannot_work_is_refused_before_anything_runs(tmp_path):
+    for agent, words in {
+        "pppo": "did you mean 'ppo'",
+        "q,alpha=1,gama=2": "gam",
+        "nope+q": "unknown strategy 'nope'",
+        "missing.py:X": "missing.py",
+    }.items():
+        with pytest.raises(PerdureError, match=words):
+            make_plan(RunSpec("toy/check", (agent,), out=str(tmp_path)))
+    with pytest.raises(SpecError, match="cannot work together"):
+        make_plan(RunSpec("toy/blobs", ("q",)))
+    with pytest.raises(UnknownName, match="did you mean 'toy/compass'"):
+        make_plan(RunSpec("toy/compas"))
+    assert not any(tmp_path.iterdir())
+
+
+def test_jobs_and_experts(tmp_path):
+    spec = RunSpec("toy/compass", ("q", "r=random"), 2, 5, str(tmp_path / "x"), experts=True)
+    plan = make_plan(spec)
+    ids = [j.id for j in plan.jobs]
+    assert ids[:4] == ["q/5", "r/5", "q/6", "r/6"] and len(ids) == 4 + 3 * 4
+    assert "q/experts/toy--goal-ne/5" in ids
+    plan.save()
+    again = load_plan(tmp_path / "x")
+    assert [j.id for j in again.jobs] == ids
+    assert all(again.describe(j) == plan.describe(j) for j in plan.jobs)
+
+
+def test_a_changed_spec_is_refused_with_a_diff_but_more_may_be_added(tmp_path):
+    def plan(curriculum="toy/check", agents=("q",), **keys):
+        made = make_plan(RunSpec(curriculum, agents, out=str(tmp_path / "x"), **keys))
+        made.save()
+        return made
+
+    plan()
+    plan(agents=("random",), lifetimes=3)
+    assert set(load_plan(tmp_path / "x").agents) == {"q", "random"}
+    for keys, diff in (
+        ({"seed": 1}, r'-.*"seed": 0\n\+.*"seed": 1'),
+        ({"envs": 2}, '"envs": 2'),
+        ({"curriculum": "toy/compass"}, "toy/compass"),
+        ({"agents": ("q=q,gamma=0.5",)}, "gamma=0.5"),
+    ):
+        with pytest.raises(SpecError, match=diff):
+            plan(**keys)
+
+
+def test_a_folder_with_other_things_is_left_alone(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(SpecError, match="not empty and not a Perdure run"):
+        make_plan(RunSpec("toy/check", out=str(tmp_path))).save()

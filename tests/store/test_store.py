@@ -1,0 +1,121 @@
+import json
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import perdure
+from perdure.errors import AgentFault, Corrupt, StoreError
+from perdure.store import rows, state
+from perdure.store.run import Run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    out = tmp_path_factory.mktemp("store") / "run"
+    return perdure.experiment(
+        "toy/compass,steps=120,episodes=3", ["q", "random"], lifetimes=2, out=str(out),
+        executor="serial", checkpoint=100, experts=True,
+    )  # fmt: skip
+
+
+def test_one_call_gives_the_table(run):
+    table = run.rows()
+    assert table.num_rows == sum(i.rows for i in run.lifetimes() if not i.expert)
+    assert set(table.column("agent").to_pylist()) == {"q", "random"}
+    assert set(table.column("expert").to_pylist()) == {""}
+    assert set(run.rows(experts=True).column("expert").to_pylist()) == {
+        "toy/goal-ne", "toy/goal-sw", "toy/goal-nw",
+    }  # fmt: skip
+    frame = table.to_pandas()
+    assert {"return", "success", "task", "lifetime"} <= set(frame.columns) and "more" not in frame
+
+
+def test_pandas_polars_and_duckdb_open_a_run_folder_as_it_is(run):
+    n = sum(i.rows for i in run.lifetimes())
+    assert len(pd.read_parquet(run.path)) == n
+    assert len(pl.read_parquet(f"{run.path}/**/*.parquet")) == n
+    found = duckdb.sql(f"select count(*) from '{run.path}/**/*.parquet'").fetchall()
+    assert found == [(n,)]
+    one = duckdb.sql(
+        f"select avg(success) from '{run.path}/*/*/rows/*.parquet' where agent = 'random'"
+    ).fetchall()
+    assert 0 <= one[0][0] <= 1
+
+
+def test_provenance(run):
+    spec = run.spec
+    assert spec["curriculum"] == "toy/compass,steps=120,episodes=3" and spec["seed"] == 0
+    info = run.lifetimes()[0]
+    assert info.description["format"] == rows.FORMAT
+    assert len(info.description["curriculum"]["blocks"]) == 7 and info.description["fingerprint"]
+    session = json.loads((info.path / "_meta/sessions.jsonl").read_text().splitlines()[0])
+    assert {"host", "pid", "python", "platform", "packages", "git", "started"} <= set(session)
+    assert session["packages"]["gymnasium"]
+
+
+def test_rows_hold_no_clock_and_no_host(run):
+    import socket
+
+    info = run.lifetimes()[0]
+    for segment in (info.path / "rows").iterdir():
+        assert (
+            socket.gethostname().encode() not in segment.read_bytes()
+            or socket.gethostname() in ("", "q")
+        )
+    assert {"time", "host", "duration"}.isdisjoint(f.name for f in rows.SCHEMA)
+
+
+def test_a_folder_that_is_no_run(tmp_path):
+    with pytest.raises(StoreError, match="not a Perdure run"):
+        Run(tmp_path)
+
+
+def test_a_newer_format_is_refused(run, tmp_path):
+    import shutil
+
+    shutil.copytree(run.path, tmp_path / "copy")
+    path = next((tmp_path / "copy").glob("q/0/_meta/lifetime.json"))
+    text = json.loads(path.read_text())
+    path.write_text(json.dumps({**text, "format": 99}))
+    with pytest.raises(StoreError, match="format 99"):
+        Run(tmp_path / "copy").lifetimes()
+
+
+def test_state_round_trip():
+    given = {"a/b": np.arange(6.0).reshape(2, 3), "text": np.array(["x", "yy"]), "n": np.array(3)}
+    back = state.decode(state.encode(given), "here")
+    assert set(back) == set(given)
+    for k, v in given.items():
+        assert back[k].dtype == v.dtype and np.array_equal(back[k], v)
+    assert state.encode(given) == state.encode(dict(reversed(list(given.items()))))
+
+
+def test_state_that_is_no_array_is_refused():
+    with pytest.raises(AgentFault, match=r"state\(\)\['f'\].*array of numbers"):
+        state.checked("MyAgent", {"f": lambda: 0})
+    with pytest.raises(AgentFault, match="mapping of names"):
+        state.checked("MyAgent", [1, 2])
+
+
+def test_pickled_payloads_are_refused():
+    import io
+
+    buffer = io.BytesIO()
+    np.savez(buffer, x=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(Corrupt, match="pickle payload, refused"):
+        state.decode(buffer.getvalue(), "evil.npz")
+
+
+def test_rows_round_trip_with_any_measures():
+    row = rows.Row(
+        0, 1, "life", "learn", True, 0, "toy/x", "v", '{"a": 1}', 2, 3, 2**32 - 1, 5, 99, "complete",
+        True, False, float("nan"), 1.0, None, None, 0.5, {"entropy": 1.5, "x": 2.0},
+    )  # fmt: skip
+    other = row._replace(exp=1, seed=None, ret=-0.0, more=None)
+    back = rows.to_rows(rows.decode(rows.encode([row, other], "a", 7, "")))
+    assert back[1] == other and repr(back[0]) == repr(row)
+    flat = rows.flatten(rows.decode(rows.encode([row, other], "a", 7, "")))
+    assert flat.column("entropy").to_pylist() == [1.5, None]

@@ -1,0 +1,81 @@
+"""Imports go downward only, and re-measuring needs no agents, simulators or torch."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import perdure
+
+ROOT = Path(perdure.__file__).parent
+RANK = {
+    "errors": 0, "types": 1, "seeds": 1, "agent": 2, "registry": 2, "curricula": 3, "suites": 4,
+    "agents": 4, "store": 5, "run": 6, "measure": 7, "show": 8, "testing": 9, "cli": 10,
+}  # fmt: skip
+ONLY = {"measure": {"store", "types", "errors"}, "show": {"store", "types", "errors", "measure"}}
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (a.name for a in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            if node.module == "perdure":
+                yield from (f"perdure.{a.name}" for a in node.names)
+
+
+def test_imports_go_downward():
+    wrong = []
+    for path in ROOT.rglob("*.py"):
+        room = path.relative_to(ROOT).parts[0].removesuffix(".py")
+        if room in ("__init__", "__main__"):
+            continue
+        assert room in RANK, f"{path}: give the new room {room} a rank"
+        for name in imports(path):
+            parts = name.split(".")
+            if parts[0] != "perdure" or len(parts) < 2 or parts[1] == room:
+                continue
+            allowed = parts[1] in ONLY.get(room, RANK) and RANK[parts[1]] < RANK[room]
+            if not allowed:
+                wrong.append(f"{path.relative_to(ROOT)} imports {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def modules_after(code):
+    code += "; import sys; print(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_measure_and_show_are_light():
+    code = "import perdure.measure.matrix, perdure.show.summary, perdure.show.live"
+    heavy = {"torch", "gymnasium", "minigrid", "stable_baselines3", "mujoco", "perdure.run.loop"}
+    assert not modules_after(code) & heavy
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import contextlib, io, perdure.cli.main as m\n"
+        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):\n"
+        "    m.main(['--help'])\n"
+        "0"
+    )
+    heavy = {"torch", "scipy", "matplotlib", "pyarrow", "gymnasium", "pandas"}
+    assert not modules_after(code) & heavy
+
+
+def test_nothing_refused_in_the_source():
+    """No pickle loading, no eval() or exec(), no bare except, no seeding of global generators
+    outside the one file that puts them back."""
+    found = []
+    for path in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ExceptHandler) and node.type is None:
+                found.append(f"{path}:{node.lineno} bare except")
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                if node.func.id in ("eval", "exec"):
+                    found.append(f"{path}:{node.lineno} {node.func.id}()")
+            if isinstance(node, ast.Import) and any(a.name == "pickle" for a in node.names):
+                found.append(f"{path}:{node.lineno} pickle")
+    assert not found, "\n".join(found)
