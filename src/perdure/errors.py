@@ -49,6 +49,10 @@ class AgentFault(PerdureError):
     """The agent broke the contract: a bad action, bad state, or an exception of its own."""
 
 
+class ActionRefused(AgentFault):
+    """An action outside its space, of the wrong shape, type or number."""
+
+
 class EnvironmentFault(PerdureError):
     """The environment broke the contract: bad values, wrong shapes, an exception, a hang."""
 

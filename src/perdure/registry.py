@@ -8,6 +8,7 @@ entry point, or as ``file.py:Object``.
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import importlib.metadata
 import importlib.util
@@ -61,8 +62,9 @@ class Entry:
     load: Callable[[], Any]
 
 
-def entries(part: Part) -> dict[str, Entry]:
-    """Everything of a kind, built in and plugged in, by name."""
+@functools.cache
+def entries(part: Part) -> Mapping[str, Entry]:
+    """Everything of a kind, built in and plugged in, by name. Looked up once a process."""
     attribute, packages = ROOMS[part]
     found: dict[str, Entry] = {}
     for package in packages:

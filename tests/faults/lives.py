@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -91,14 +91,13 @@ def life(steps: int = 60) -> Curriculum:
 
 # Environments in trouble.
 
-_calls: Counter[tuple[str, ...]] = Counter()
-
-
 class Troubled(gymnasium.Env[Array, int]):
     """Four steps an episode; the ``at``-th call of ``where`` goes wrong in the way ``how`` says.
 
     With ``flag`` it goes wrong only once in the world: the file remembers.
     """
+
+    calls: ClassVar[Counter[tuple[str, ...]]] = Counter()
 
     def __init__(
         self, where: str = "", how: str = "two", at: int = 3, flag: str = "", pause: float = 0.0
@@ -113,8 +112,8 @@ class Troubled(gymnasium.Env[Array, int]):
     def _maybe(self, here: str) -> None:
         if here != self.where:
             return
-        _calls[self.key] += 1
-        if _calls[self.key] < self.at:
+        self.calls[self.key] += 1
+        if self.calls[self.key] < self.at:
             return
         if self.flag:
             try:

@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import Space, spaces
 from gymnasium.vector.utils import concatenate, create_empty_array
 
-from perdure.errors import AgentFault, EnvironmentFault, PerdureError
+from perdure.errors import ActionRefused, AgentFault, EnvironmentFault, PerdureError
 from perdure.types import Array
 
 
@@ -29,8 +29,8 @@ ActionGuard = Callable[[Any, int], list[Any]]
 def action_guard(space: Space[Any], who: str) -> ActionGuard:
     """A function that checks a batch of actions and gives them one by one."""
 
-    def refuse(expected: str, got: object) -> AgentFault:
-        return AgentFault(f"{who}.act: expected {expected} of {space}, got {_brief(got)}")
+    def refuse(expected: str, got: object) -> ActionRefused:
+        return ActionRefused(f"{who}.act: expected {expected} of {space}, got {_brief(got)}")
 
     if isinstance(space, spaces.Discrete):
         low, high = int(space.start), int(space.start + space.n)

@@ -115,7 +115,13 @@ class Run:
         for info in self.lifetimes():
             life = Lifetime.read(info.path, verify=True)
             problems += life.notes
-            last = life.commits[-1].state if life.commits and not life.done else None
-            if last is not None and not (info.path / last).exists():
-                problems.append(f"{info.path / last} is missing")
+            last = life.commits[-1] if life.commits else None
+            if last is None or last.state is None or last.state in life.damaged:
+                continue
+            # What a lifetime resumes from must be there, and load; when it is done, it may be gone.
+            if not life.done or (info.path / last.state).exists():
+                try:
+                    life.load_state(last)
+                except StoreError as e:
+                    problems.append(str(e))
         return problems

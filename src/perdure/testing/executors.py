@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 from perdure.run.executors import Executor, Serial
@@ -16,9 +15,9 @@ from perdure.testing.report import CheckFailed
 AGENTS = ("q", f"bad={faulty.__file__}:Faulty")
 
 
-def check_executor(executor: Executor | Callable[[], Executor]) -> None:
+def check_executor(executor: Executor | type[Executor]) -> None:
     """Run a small plan in which some lifetimes fail, and compare with the serial executor."""
-    made: Executor = executor if hasattr(executor, "run") else executor()
+    made = executor() if isinstance(executor, type) else executor
     name = type(made).__name__
     problems: list[str] = []
     with tempfile.TemporaryDirectory(prefix="perdure-check-") as folder:

@@ -1,0 +1,115 @@
+import gymnasium
+import numpy as np
+import pytest
+
+from perdure import registry
+from perdure.suites._cartpole import CartPoles, first_doubles
+from perdure.types import Task
+
+
+def play(env, policy, seed):
+    obs, _ = env.reset(seed=seed)
+    total = 0.0
+    while True:
+        obs, reward, terminated, truncated, info = env.step(policy(env, obs))
+        total += reward
+        if terminated or truncated:
+            return total, info
+
+
+def straight(env, obs):
+    x, y = env.x, env.y
+    if x != env.goal[0]:
+        return 1 if x < env.goal[0] else 3
+    return 2 if y < env.goal[1] else 0
+
+
+@pytest.mark.parametrize("corner", ["ne", "nw", "se", "sw"])
+def test_the_grids_optimum_is_the_shortest_path(corner):
+    env = registry.suite("toy").env(registry.task(f"toy/goal-{corner}"))
+    for seed in range(30):
+        env.reset(seed=seed)
+        best = 1 - 0.02 * (env.distance() - 1)
+        total, info = play(env, straight, seed)
+        assert total == pytest.approx(best) and info["success"]
+
+
+def test_other_optima():
+    suite = registry.suite("toy")
+    bandit = suite.env(Task("toy", "bandit", params={"shift": 1}))
+    assert play(bandit, lambda e, o: (int(np.argmax(o)) + 1) % 4, 0) == (1.0, {"success": True})
+    reach = suite.env(Task("toy", "reach"))
+    total, info = play(reach, lambda e, o: np.array([0.5 * o[0]], np.float32), 0)
+    assert total == pytest.approx(0.0, abs=1e-5) and info["success"]
+
+
+def test_first_doubles_are_numpys():
+    seeds = [0, 1, 2**32 - 1, *np.random.default_rng(0).integers(2**32, size=300).tolist()]
+    for s in seeds:
+        assert first_doubles(s) == np.random.Generator(np.random.PCG64(s)).random(4).tolist()
+
+
+def test_cartpole_is_bit_equal_to_gymnasiums():
+    """Several slots of ours against as many environments of theirs: falls and time limits."""
+    ours, theirs = CartPoles(3), [gymnasium.make("CartPole-v1") for _ in range(3)]
+    rng = np.random.default_rng(1)
+    seed, limits, falls = 0, 0, 0
+    obs = []
+    for k, env in enumerate(theirs):
+        obs.append(env.reset(seed=seed)[0])
+        assert np.array_equal(ours.reset(k, seed), obs[k])
+        seed += 1
+    for t in range(4000):
+        # One slot balances, the others play at random; sometimes one sits out.
+        actions = [int(obs[0][2] + 0.3 * obs[0][3] > 0), *rng.integers(2, size=2)]
+        slots = [0, 1, 2] if t % 7 else [0, 2]
+        seen, rewards, ends, cuts, infos = ours.step(slots, [np.int64(actions[s]) for s in slots])
+        assert infos == {} and seen.dtype == np.float32
+        for k, s in enumerate(slots):
+            expected = theirs[s].step(np.int64(actions[s]))
+            assert np.array_equal(expected[0], seen[k])
+            assert expected[1:4] == (rewards[k], ends[k], cuts[k])
+            obs[s] = expected[0]
+            falls, limits = falls + ends[k], limits + cuts[k]
+            if ends[k] or cuts[k]:
+                obs[s] = theirs[s].reset(seed=seed)[0]
+                assert np.array_equal(ours.reset(s, seed), obs[s])
+                seed += 1
+    assert falls > 50 and limits >= 5
+
+
+def test_the_gym_suite_uses_it_only_for_the_plain_task():
+    suite = registry.suite("gym")
+    assert isinstance(suite.many(Task("gym", "CartPole-v1"), 2), CartPoles)
+    other = Task("gym", "CartPole-v1", params={"max_episode_steps": 50})
+    assert suite.many(other, 2) is None
+    env = suite.env(other)
+    assert env.spec.max_episode_steps == 50
+
+
+def test_rows_are_the_same_with_and_without_batched_stepping(tmp_path):
+    from dataclasses import replace
+
+    from kit import setting_of
+    from perdure.run.loop import Life
+    from perdure.run.plan import make_agent
+    from perdure.store.log import LifetimeLog
+    from perdure.testing.agents import read_rows
+    from perdure.types import Curriculum, Exposure, evaluate, learn
+
+    task = Task("gym", "CartPole-v1")
+    blocks = (learn(Exposure(task, 300, "steps")), evaluate(Exposure(task, 7)))
+    batched = setting_of(Curriculum("x", blocks), envs=3)
+    suite = registry.suite("gym")
+
+    class Plain(type(suite)):
+        def many(self, task, count):
+            return None
+
+    found = []
+    for name, setting in {"a": batched, "b": replace(batched, suites={"gym": Plain()})}.items():
+        agent = make_agent(registry.Spec("random"), setting.world())
+        with LifetimeLog(tmp_path / name, "x", 0) as log:
+            Life(setting, agent, log).run()
+        found.append(read_rows(tmp_path / name))
+    assert found[0] == found[1]

@@ -1,0 +1,244 @@
+"""Our own parts pass the public checks; deliberately broken ones fail with a useful sentence."""
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from perdure import registry
+from perdure.agent import Agent
+from perdure.run.executors import Serial
+from perdure.testing import CheckFailed, check_agent, check_executor, check_suite, check_task
+from perdure.types import Suite, Task
+
+
+@pytest.mark.parametrize("name", ["random", "q", "dqn,explore=30,batch=8", "ppo,rollout=16"])
+def test_our_agents_pass(name):
+    check_agent(name)
+
+
+@pytest.mark.parametrize(
+    "algo", ["PPO,n_steps=16", "DQN,learning_starts=10", "SAC,learning_starts=10"]
+)
+def test_stable_baselines_agents_pass(algo):
+    check_agent(f"sb3,algo={algo}")
+
+
+@pytest.mark.parametrize("name", ["toy", "gym"])
+def test_our_suites_pass(name):
+    check_suite(registry.suite(name))
+
+
+class Good(Agent):
+    """Counts what it learned from."""
+
+    def __init__(self, world):
+        super().__init__(world)
+        self.seen = 0
+
+    def act(self, obs, ctx):
+        space = self.world.action_space
+        if isinstance(space, spaces.Discrete):
+            return (self.rng.integers(space.n, size=len(ctx.slots)) + self.seen) % space.n
+        return np.zeros((len(ctx.slots), *space.shape), space.dtype)
+
+    def learn(self, batch, ctx):
+        self.seen += len(batch)
+
+    def state(self):
+        return {"seen": np.array(self.seen)}
+
+    def load(self, state):
+        self.seen = int(state["seen"])
+
+
+def test_a_class_can_be_checked():
+    check_agent(Good)
+
+
+class Forgetful(Good):
+    def state(self):
+        return {}
+
+    def load(self, state):
+        self.seen = 0
+
+
+class LearnsInEval(Good):
+    def act(self, obs, ctx):
+        self.seen += 1
+        return super().act(obs, ctx)
+
+
+class OwnDice(Good):
+    def act(self, obs, ctx):
+        np.random.random()
+        return super().act(obs, ctx)
+
+
+class Unrepeatable(Good):
+    def act(self, obs, ctx):
+        rng = np.random.default_rng()
+        space = self.world.action_space
+        if isinstance(space, spaces.Discrete):
+            return rng.integers(space.n, size=len(ctx.slots))
+        return rng.uniform(-1, 1, (len(ctx.slots), *space.shape)).astype(space.dtype)
+
+
+class NoSuper(Good):
+    def __init__(self, world):
+        self.seen, self.world = 0, world
+
+
+class Outside(Good):
+    def act(self, obs, ctx):
+        return np.full(len(ctx.slots), 99)
+
+
+class NoLoad(Agent):
+    def act(self, obs, ctx):
+        return np.zeros(len(ctx.slots), int)
+
+    def state(self):
+        return {"x": np.zeros(1)}
+
+
+@pytest.mark.parametrize(
+    ("agent", "sentence"),
+    [
+        (Forgetful, "state() must hold everything that load() needs"),
+        (LearnsInEval, "changed in evaluation (block 0): state()['seen'] differs"),
+        (OwnDice, "numpy's global random"),
+        (Unrepeatable, "the same seed gave other rows: draw all randomness from self.rng"),
+        (NoSuper, "must call super().__init__(world)"),
+        (Outside, "expected actions from 0 to 3"),
+        (NoLoad, "load() is not written"),
+    ],
+)
+def test_broken_agents_fail_with_a_useful_sentence(agent, sentence):
+    with pytest.raises(CheckFailed) as caught:
+        check_agent(agent)
+    assert sentence in str(caught.value)
+
+
+class Walk(gymnasium.Env):
+    """Honest unless a subclass is not."""
+
+    observation_space = spaces.Box(-100, 100, (1,), np.float64)
+    action_space = spaces.Discrete(2)
+
+    def draw(self):
+        return self.np_random.normal()
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.x = self.draw()
+        return np.array([self.x]), {}
+
+    def step(self, action):
+        self.x += self.draw()
+        return np.array([self.x]), self.x, False, False, {}
+
+
+class GlobalDice(Walk):
+    def draw(self):
+        return np.random.normal()
+
+
+class RemembersHistory(Walk):
+    episodes = 0
+
+    def reset(self, *, seed=None, options=None):
+        self.episodes += 1
+        super().reset(seed=seed)
+        self.x += self.episodes
+        return np.array([self.x]), {}
+
+
+class LateDice(Walk):
+    """Honest at reset, not in step."""
+
+    def reset(self, *, seed=None, options=None):
+        obs = super().reset(seed=seed)
+        self.private = np.random.default_rng()
+        return obs
+
+    def step(self, action):
+        self.x += self.private.normal()
+        return np.array([self.x]), 0.0, False, False, {}
+
+
+class OutOfSpace(Walk):
+    def step(self, action):
+        return np.array([1e9]), 0.0, False, False, {}
+
+
+class BadReward(Walk):
+    def step(self, action):
+        return np.array([0.0]), float("nan"), False, False, {}
+
+
+def suite_with(cls):
+    class One(Suite):
+        name = "one"
+
+        def tasks(self):
+            return [Task("one", "walk")]
+
+        def env(self, task):
+            return cls()
+
+    return One()
+
+
+def test_an_honest_suite_passes():
+    check_suite(suite_with(Walk))
+
+
+@pytest.mark.parametrize(
+    ("env", "sentence"),
+    [
+        (GlobalDice, "uses numpy's global random"),
+        (
+            GlobalDice,
+            "reset(seed=11) in an environment that ran other episodes before gave another",
+        ),
+        (RemembersHistory, "first difference at step 0, observation"),
+        (LateDice, "first difference at step 1, observation"),
+        (OutOfSpace, "the observation at step 1 is outside its space"),
+        (BadReward, "the reward at step 1 is nan"),
+    ],
+)
+def test_broken_environments_fail_with_a_useful_sentence(env, sentence):
+    suite = suite_with(env)
+    with pytest.raises(CheckFailed) as caught:
+        check_task(suite, suite.tasks()[0])
+    assert sentence in str(caught.value)
+
+
+def test_a_suite_that_lists_a_task_twice():
+    suite = suite_with(Walk)
+    suite.tasks = lambda: [Task("one", "walk")] * 2
+    with pytest.raises(CheckFailed, match="lists one/walk twice"):
+        check_suite(suite)
+
+
+class Forgets(Serial):
+    def run(self, plan, jobs, report):
+        super().run(plan, jobs[:-1], report)
+
+
+class Swallows(Serial):
+    def run(self, plan, jobs, report):
+        from dataclasses import replace
+
+        super().run(plan, jobs, lambda o: report(replace(o, error="oops") if o.error else o))
+
+
+@pytest.mark.parametrize(
+    ("executor", "sentence"),
+    [(Forgets, "was reported 0 times"), (Swallows, "the original error's words are lost")],
+)
+def test_broken_executors_fail_with_a_useful_sentence(executor, sentence):
+    with pytest.raises(CheckFailed, match=sentence):
+        check_executor(executor)
