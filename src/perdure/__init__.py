@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from perdure import curricula as curricula
     from perdure.agent import Agent
     from perdure.run.experiment import experiment
     from perdure.store.run import Run

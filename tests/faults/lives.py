@@ -91,6 +91,7 @@ def life(steps: int = 60) -> Curriculum:
 
 # Environments in trouble.
 
+
 class Troubled(gymnasium.Env[Array, int]):
     """Four steps an episode; the ``at``-th call of ``where`` goes wrong in the way ``how`` says.
 

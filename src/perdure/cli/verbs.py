@@ -7,6 +7,7 @@ import shlex
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -157,28 +158,24 @@ def check(name: str) -> int:
     raise UnknownName("task, suite, curriculum, agent or run folder", name, known)
 
 
-def _problems(checker: Callable[..., None], *args: Any) -> list[str]:
+def _problems(checker: Callable[..., list[str] | None], *args: Any) -> list[str]:
     from perdure.testing import CheckFailed
 
     try:
-        checker(*args)
+        for note in checker(*args) or ():
+            click_echo(f"left out: {note}")
     except CheckFailed as e:
         return e.problems
     return []
 
 
 def _find_curriculum(spec: Spec) -> Curriculum | None:
-    if registry.is_file_reference(spec.name):
-        thing = registry.load_file(spec.name)
-        if isinstance(thing, type) or (callable(thing) and not _gives_curriculum(thing)):
-            return None
-        return registry.curriculum(spec)
-    return registry.curriculum(spec) if spec.name in registry.curricula() else None
-
-
-def _gives_curriculum(thing: Any) -> bool:
-    returns = getattr(thing, "__annotations__", {}).get("return")
-    return returns in (Curriculum, "Curriculum", "perdure.Curriculum")
+    if not registry.is_file_reference(spec.name):
+        return registry.curriculum(spec) if spec.name in registry.curricula() else None
+    thing = registry.load_file(spec.name)
+    if isinstance(thing, type) or (callable(thing) and "world" in signature(thing).parameters):
+        return None  # An agent: a class, or a function of a world.
+    return registry.curriculum(spec)
 
 
 def _check_curriculum(curriculum: Curriculum) -> int:
