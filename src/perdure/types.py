@@ -465,6 +465,9 @@ class Many(Protocol):
     def reset(self, slot: int, seed: int) -> Any:
         """Begin the episode of this seed in one slot; its first observation."""
 
+    def expect(self, seeds: Sequence[int]) -> None:
+        """Which episodes come next, should it help to know. Not all of them need come."""
+
     def step(
         self, slots: Sequence[int], actions: Sequence[Any]
     ) -> tuple[Any, list[float], list[bool], list[bool], Mapping[int, Mapping[str, Any]]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -35,6 +36,8 @@ from perdure.types import (
     learn,
 )
 
+FAMILY = ["sleep", "3601.25"]
+"""What an environment may leave behind."""
 WORDS = "broken on purpose, at left and right"
 
 
@@ -62,6 +65,9 @@ def trouble(how: str) -> None:
     if how == "leaves":
         sys.exit(0)
     if how in ("hang", "stuck"):
+        time.sleep(3600)
+    if how == "family":
+        subprocess.Popen(FAMILY)
         time.sleep(3600)
     if how.startswith("exit"):
         os._exit(int(how[4:]))

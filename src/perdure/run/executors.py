@@ -30,10 +30,13 @@ from perdure.run.lifetime import (
     write_error,
 )
 from perdure.run.plan import Job, Plan
+from perdure.run.progress import BEAT
 from perdure.run.signals import deadline
 from perdure.store.log import Lifetime
 
 Report = Callable[[Outcome], None]
+LEAST = 2 * BEAT
+"""The shortest deadline in seconds: signs of life come once a beat."""
 
 
 class Executor(Protocol):
@@ -53,8 +56,8 @@ class Serial:
     """
 
     def __init__(self, deadline: float = 600.0, retries: int = 2) -> None:
-        if retries < 0 or deadline <= 0:
-            raise SpecError("serial: retries must be ≥ 0 and deadline > 0")
+        if retries < 0 or deadline < LEAST:
+            raise SpecError(f"serial: retries must be ≥ 0 and deadline ≥ {LEAST:g} s")
         self.deadline, self.retries = deadline, retries
 
     def run(self, plan: Plan, jobs: Sequence[Job], report: Report) -> None:
@@ -96,8 +99,8 @@ class Processes:
     """
 
     def __init__(self, workers: int = 0, deadline: float = 600.0, retries: int = 2) -> None:
-        if workers < 0 or retries < 0 or deadline <= 0:
-            raise SpecError("processes: workers and retries must be ≥ 0 and deadline > 0")
+        if workers < 0 or retries < 0 or deadline < LEAST:
+            raise SpecError(f"processes: workers and retries must be ≥ 0, deadline ≥ {LEAST:g} s")
         self.workers = workers or len(os.sched_getaffinity(0))
         self.deadline, self.retries = deadline, retries
 

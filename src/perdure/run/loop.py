@@ -79,6 +79,8 @@ class Life:
         self._task: tuple[Any, str, str] = (None, "", "")
         self.place: tuple[int, int, int] = (0, 0, 0)
         """Block, phase and group under way."""
+        self.heading: tuple[int, str, str, bool] = (0, "", "", False)
+        """Block, phase, kind and learning: how the rows of this phase begin."""
         self.first_exposure = 0
         self.block: Block | None = None
         self.exp = self.learned = self.since = 0
@@ -137,8 +139,6 @@ class Life:
         measures: Mapping[str, float | None],
     ) -> None:
         """An experience ended."""
-        block, phase, _ = self.place
-        assert self.block is not None
         if self.measures:
             measures = {**{k: s / c for k, (s, c) in self.measures.items()}, **measures}
             self.measures = {}
@@ -148,10 +148,7 @@ class Life:
         task, name, params = self._words(e)
         row = Row(
             self.exp,
-            block,
-            "before" if block < len(self.setting.curriculum.before) else "life",
-            self.block.kind,
-            self.block.phases[phase][0],
+            *self.heading,
             exposure,
             name,
             task.variant,
@@ -304,6 +301,8 @@ class Life:
         resume: Mapping[str, Any] | None,
     ) -> None:
         groups = [exposures] if block.together else [(e,) for e in exposures]
+        before = number < len(self.setting.curriculum.before)
+        self.heading = (number, "before" if before else "life", block.kind, learning)
         if not learning and resume is None:
             self._begin_evaluation(number, phase)
         bases = [{(e.task.suite, e.task.name) for e in g} for g in groups]

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from perdure.run.loop import Life
 
 
+AHEAD = 64
+"""How many episodes' seeds are worked out at a time."""
+
+
 @dataclass(eq=False)
 class _Slot:
     """One environment's current episode, and the row it will become."""
@@ -49,6 +53,8 @@ class _Budget:
     episodes: int = 0
     """Episodes begun."""
     steps: int = 0
+    seeds: list[int] = field(default_factory=list)
+    """Of the episodes around the next one."""
 
     def next_episode(self) -> int:
         """The next episode's number, or -1 if the budget holds none."""
@@ -171,7 +177,12 @@ class Rollout:
         s.episode = budget.next_episode()
         if s.episode < 0:
             return False
-        s.seed = budget.address.seed(s.episode)
+        ahead = s.episode % AHEAD
+        if ahead == 0 or not budget.seeds:
+            first = s.episode - ahead
+            budget.seeds = [budget.address.seed(first + i) for i in range(AHEAD)]
+            self.envs.parts[s.exposure].expect(budget.seeds[ahead:])
+        s.seed = budget.seeds[ahead]
         s.obs = self.envs.reset(s.number, s.seed)
         s.actions.clear()
         self.fresh[s.number] = True
@@ -252,10 +263,11 @@ class Rollout:
             obs = next_obs
             taken += 1
             if over or taken >= horizon or now() >= life.next_beat:
-                if self._settle(slots, following, ends, cuts, taken) and self._active() != slots:
+                began = self._settle(slots, following, ends, cuts, taken)
+                if began is None:
                     return
-                if over:
-                    obs, over, stale = self._current(slots), False, True
+                if began:
+                    obs, over, stale = self._renewed(slots, following, began), False, True
                 horizon, taken = self._horizon(slots), 0
 
     def _memory(self, s: _Slot) -> Callable[[Any], None]:
@@ -266,6 +278,13 @@ class Rollout:
         batch = self.observer.empty(len(slots))
         for k, s in enumerate(slots):
             batch[k] = s.obs
+        return self.observer.batch(batch)
+
+    def _renewed(self, slots: list[_Slot], following: Any, began: list[int]) -> Any:
+        """The observations to act on, where some episodes have just begun."""
+        batch = following.copy()
+        for k in began:
+            batch[k] = slots[k].obs
         return self.observer.batch(batch)
 
     def _horizon(self, slots: list[_Slot]) -> int:
@@ -285,28 +304,32 @@ class Rollout:
 
     def _settle(
         self, slots: list[_Slot], following: Any, ends: list[bool], cuts: list[bool], taken: int
-    ) -> bool:
+    ) -> list[int] | None:
         """Count the steps, end the rows that are complete, begin new episodes, commit if due.
 
-        True if the set of active slots may have changed: a slot found no new episode, or a step
-        budget can no longer feed every slot.
+        The rows of the batch whose episodes are new; None if the set of active slots changed.
         """
-        budgets, changed = self.budgets, False
-        self.life.count(taken * len(slots), self.learning)
+        budgets, life, changed, began = self.budgets, self.life, False, []
+        life.count(taken * len(slots), self.learning)
         for s in slots:
             budgets[s.exposure].steps += taken
         for k, s in enumerate(slots):
-            s.obs = following[k]
             if ends[k] or cuts[k]:
                 self._finish(s, "complete", ends[k], cuts[k])
+                began.append(k)
                 changed |= not self._begin(s)
-            elif s.steps == budgets[s.exposure].window:
+            elif self.windows and s.steps == budgets[s.exposure].window:
                 self._finish(s, "window", False, False)
-        self.life.tick(self)
-        envs = self.life.setting.envs
+        envs = life.setting.envs
         for b in budgets:
+            # A step budget that can no longer feed every slot.
             changed |= b.left is not None and b.left < envs
-        return changed
+        if changed or life.until_commit <= 0:
+            for k, s in enumerate(slots):
+                if k not in began:
+                    s.obs = following[k]
+        life.tick(self)
+        return None if changed and self._active() != slots else began
 
     def _finish(self, s: _Slot, status: str, terminated: bool, truncated: bool) -> None:
         measures: dict[str, float | None] = {"return": s.ret}

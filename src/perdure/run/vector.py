@@ -71,6 +71,9 @@ class Singles:
             raise EnvironmentFault(f"expected (observation, info), got {result!r:.120}")
         return result[0]
 
+    def expect(self, seeds: Sequence[int]) -> None:
+        """Of no use to environments that know nothing of each other."""
+
     def step(self, slots: Sequence[int], actions: Sequence[Any]) -> Stepped:
         """One step of some of the environments; everything they give is checked."""
         observer, where = self.observer, self.where

@@ -19,32 +19,29 @@ from perdure.types import Array, Batch, Context, Measures, State, World
 
 
 class ActorCritic(nn.Module):
-    """One encoder under two heads: the policy's outputs and the value."""
+    """Two networks: the policy's outputs, and the value. They share nothing, because errors of the
+    value may be of any size and would drown the policy in a common encoder."""
 
     def __init__(self, inputs: Inputs, policy: Policy, hidden: Sequence[int]) -> None:
         super().__init__()
-        self.encoder, features = encoder_for(inputs, hidden)
-        self.actor = nn.Linear(features, policy.outputs)
-        self.critic = nn.Linear(features, 1)
         self.policy = policy
-        for module in self.encoder.modules():
-            if isinstance(module, (nn.Linear, nn.Conv2d)):
-                nn.init.orthogonal_(module.weight, 2**0.5)
-                nn.init.zeros_(module.bias)  # type: ignore[arg-type]
-        # A first policy that favours nothing.
-        for head, gain in ((self.actor, 0.01), (self.critic, 1.0)):
-            nn.init.orthogonal_(head.weight, gain)
-            nn.init.zeros_(head.bias)
-
-    def act(self, x: Tensor) -> Tensor:
-        """The policy's outputs alone."""
-        outputs: Tensor = self.actor(self.encoder(x))
-        return outputs
+        # The last gain is small where the first policy should favour nothing.
+        self.actor = _network(inputs, hidden, policy.outputs, 0.01)
+        self.critic = _network(inputs, hidden, 1, 1.0)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The policy's outputs and the values."""
-        features = self.encoder(x)
-        return self.actor(features), self.critic(features).squeeze(1)
+        return self.actor(x), self.critic(x).squeeze(1)
+
+
+def _network(inputs: Inputs, hidden: Sequence[int], outputs: int, gain: float) -> nn.Module:
+    encoder, features = encoder_for(inputs, hidden)
+    head = nn.Linear(features, outputs)
+    for layer in (*encoder.modules(), head):
+        if isinstance(layer, (nn.Linear, nn.Conv2d)):
+            nn.init.orthogonal_(layer.weight, gain if layer is head else 2**0.5)
+            nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
+    return nn.Sequential(encoder, head)
 
 
 class PPOAgent(TorchLearner):
@@ -107,7 +104,7 @@ class PPOAgent(TorchLearner):
 
     def act(self, obs: Any, ctx: Context) -> Array:
         with torch.inference_mode():
-            outputs = self.net.act(self.inputs(obs))
+            outputs = self.net.actor(self.inputs(obs))
             if not ctx.learning:
                 rng = None if self.greedy else self.rng
                 return self.policy.to_space(self.policy.draw(outputs, rng))
@@ -162,7 +159,7 @@ class PPOAgent(TorchLearner):
         with torch.inference_mode():
             outputs, values = self.net(obs)
             log_prob, _ = self.policy.log_prob(outputs, drawn)
-            after = self.net(self.inputs(rows["next_obs"]))[1].numpy()
+            after = self.net.critic(self.inputs(rows["next_obs"])).squeeze(1).numpy()
         cut = rows["terminated"] | rows["truncated"]
         cut[:-1] |= rows["slot"][1:] != rows["slot"][:-1]
         advantages = gae(
@@ -198,7 +195,8 @@ class PPOAgent(TorchLearner):
         }
 
     def predict(self, batch: Minibatch) -> Tensor:
-        return self.net.act(batch["obs"])
+        outputs: Tensor = self.net.actor(batch["obs"])
+        return outputs
 
     def state(self) -> dict[str, Array]:
         return {**super().state(), **self.rows.state("rollout"), "drawn": self.drawn.copy()}

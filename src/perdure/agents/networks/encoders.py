@@ -18,7 +18,7 @@ from perdure.types import Array
 SYMBOL_SIDE = 16
 """A uint8 image no wider or higher than this is a map of symbols, not a picture: MiniGrid's 7×7×3
 holds object, colour and state numbers, where 8 is not "nearly 9"."""
-SYMBOLS = 12
+SYMBOLS = 11
 """Symbols told apart in each channel of such a map; greater numbers share the last one."""
 
 
