@@ -47,7 +47,8 @@ _LEFT, _RIGHT, _HALF = np.uint32(0xCA01F9DD), np.uint32(0x4973F715), np.uint32(1
 
 def _hashed(value: Array, constants: tuple[np.uint32, np.uint32]) -> Array:
     mixed: Array = (value ^ constants[0]) * constants[1]
-    return mixed ^ mixed >> _HALF
+    out: Array = mixed ^ mixed >> _HALF
+    return out
 
 
 def first_doubles(seeds: Sequence[int]) -> list[list[float]]:
@@ -56,7 +57,7 @@ def first_doubles(seeds: Sequence[int]) -> list[list[float]]:
     words[0] = seeds
     pool = [_hashed(w, h) for w, h in zip(words, _POOL[:4], strict=True)]
     for (a, b), h in zip(PAIRS, _POOL[4:], strict=True):
-        mixed = _LEFT * pool[b] - _RIGHT * _hashed(pool[a], h)
+        mixed: Array = _LEFT * pool[b] - _RIGHT * _hashed(pool[a], h)
         pool[b] = mixed ^ mixed >> _HALF
     drawn = np.stack([_hashed(pool[i & 3], h) for i, h in enumerate(_DRAW)], axis=1)
     out = []
