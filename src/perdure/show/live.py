@@ -12,7 +12,6 @@ from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
@@ -21,6 +20,7 @@ from perdure.store.log import Lifetime
 
 SHOWN = 20
 REFRESH = 0.5
+BAR = 60
 
 
 def seconds(value: float | None) -> str:
@@ -72,7 +72,9 @@ class Watcher:
             "  ".join(f"{n} {s}" for s, n in sorted(counts.items())),
             f"   {share:.0%}   elapsed {seconds(elapsed)}   ETA {seconds(0 if ended else eta)}",
         )
-        return Group(line, ProgressBar(total=1.0, completed=share, width=60), _table(rows)), ended
+        filled = round(BAR * share)
+        bar = Text.assemble(("━" * filled, "green"), ("━" * (BAR - filled), "dim"))
+        return Group(line, bar, _table(rows)), ended
 
     def _status(self, job: str) -> tuple[str, dict[str, Any]]:
         folder = self.path / job
