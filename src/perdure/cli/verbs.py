@@ -24,6 +24,7 @@ def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any]) -> int:
     """Plan, execute, summarise."""
     from perdure.run.experiment import execute
     from perdure.run.plan import RunSpec, make_plan
+    from perdure.run.signals import interruptible
     from perdure.show.live import LiveView
     from perdure.show.summary import by_task, summarise
     from perdure.store.run import Run
@@ -36,15 +37,15 @@ def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any]) -> int:
     else:
         spec = RunSpec(curriculum, **given)
     console = Console(stderr=True, quiet=quiet)
-    plan = make_plan(spec)
-    plan.save()
-    console.print(
-        f"{len(plan.jobs)} lifetimes of {escape(plan.spec.curriculum)} into {escape(str(plan.path))}",
-        highlight=False,
-    )
     try:
-        with LiveView(plan.path, console):
-            outcomes = execute(plan)
+        with interruptible():
+            plan = make_plan(spec)
+            plan.save()
+            count, where = len(plan.jobs), escape(str(plan.path))
+            what = escape(plan.spec.curriculum)
+            console.print(f"{count} lifetimes of {what} into {where}", highlight=False)
+            with LiveView(plan.path, console):
+                outcomes = execute(plan)
     except Interrupted as e:
         again = shlex.join(["perdure", *sys.argv[1:]])
         click_echo(f"\nstopped by signal {e.signum}; nothing is lost. To resume: {again}")
@@ -101,7 +102,7 @@ def _entries(part: Part) -> list[dict[str, str]]:
         if not entry.source.startswith("perdure."):
             try:
                 entry.load()
-            except Exception as e:
+            except (Exception, SystemExit) as e:
                 warnings.warn(f"plugin {entry.name} ({entry.source}) is broken: {e}", stacklevel=1)
                 continue
         out.append({"name": entry.name, "about": entry.about, "source": entry.source})

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
-from gymnasium.envs.registration import load_env_creator, registry
+from gymnasium.envs.registration import EnvSpec, load_env_creator, registry
 
 from perdure import curricula
 from perdure.errors import CurriculumError, UnknownName
@@ -23,13 +23,16 @@ EXAMPLES = (
     "FrozenLake-v1",
     "Taxi-v4",
 )
-OURS = ("window", "module")
+OURS = ("window",)
 """Parameters that this suite takes itself: ``window`` writes a row every so many steps of a
-continuing task; ``module`` is imported first, so that it can register its environments."""
+continuing task."""
 
 
 class GymSuite(Suite):
-    """Task name = environment id; params = keyword arguments of ``gymnasium.make``."""
+    """Task name = environment id; params = keyword arguments of ``gymnasium.make``.
+
+    As in Gymnasium, ``module:ID`` imports a module first, so that it can register its own.
+    """
 
     name = "gym"
 
@@ -37,16 +40,11 @@ class GymSuite(Suite):
         return [Task("gym", n) for n in EXAMPLES if n in registry]
 
     def task(self, name: str) -> Task:
-        if name not in registry:
-            raise UnknownName("gym task", name, registry)
+        _spec(name)
         return Task("gym", name)
 
     def env(self, task: Task) -> gymnasium.Env[Any, Any]:
-        if "module" in task.params:
-            importlib.import_module(task.params["module"])
-        spec = registry.get(task.name)
-        if spec is None:
-            raise UnknownName("gym task", task.name, registry)
+        spec = _spec(task.name)
         params = {k: v for k, v in task.params.items() if k not in OURS}
         if spec.entry_point is not None:
             entry = spec.entry_point
@@ -65,6 +63,21 @@ class GymSuite(Suite):
 
     def curricula(self) -> Mapping[str, Callable[..., Curriculum]]:
         return {"cartpole": cartpole, "cartpole-1000": cartpole_1000}
+
+
+def _spec(name: str) -> EnvSpec:
+    """What Gymnasium knows of an id; the module before a colon is imported first."""
+    module, _, env_id = name.rpartition(":")
+    if module:
+        try:
+            importlib.import_module(module)
+        except ImportError as e:
+            raise CurriculumError(
+                f"gym/{name}: the module {module!r} cannot be imported: {e}"
+            ) from e
+    if env_id not in registry:
+        raise UnknownName("gym task", env_id, registry)
+    return registry[env_id]
 
 
 MAKE = ("render_mode", "max_episode_steps", "disable_env_checker", "vectorization_mode")
