@@ -41,7 +41,7 @@ def main() -> None:
 @click.option("--envs", type=int, help="Environments side by side per task (1).")
 @click.option("--experts/--no-experts", default=None, help="Also run the single-task experts.")
 @click.option("--hide-tasks/--show-tasks", default=None, help="Hide task identity from agents.")
-@click.option("--checkpoint", type=int, help="Commit every so many steps (20000).")
+@click.option("--checkpoint", type=int, help="Commit every so many steps (50000).")
 @click.option("--quiet", "-q", is_flag=True, help="No progress, no table.")
 def run(curriculum: str | None, quiet: bool, **flags: Any) -> None:
     """Run agents through CURRICULUM (a name, file.py:function, or spec.toml).

@@ -139,11 +139,15 @@ class Observer:
     def admit_first(self, obs: Any, where: str) -> Any:
         """The first observation of an episode: like any other, and finite."""
         array = self.admit(obs, where)
-        if self.float:
-            total = float(np.add.reduce(array, axis=None))
-            if total - total != 0.0:
-                self.check_finite(array[None], lambda k: where)
+        if self.float and self.dubious(array):
+            self.check_finite(array[None], lambda k: where)
         return array
+
+    def dubious(self, numbers: Array) -> bool:
+        """Whether a look is needed: only finite numbers give a finite sum. (Python adds up a few
+        numbers faster than numpy.)"""
+        total = sum(numbers.ravel().tolist()) if numbers.size <= 64 else float(numbers.sum())
+        return bool(total - total != 0.0)
 
     def batch(self, items: Any) -> Any:
         """A filled batch as agents get it."""

@@ -35,7 +35,7 @@ class Setting:
     seed: int
     envs: int = 1
     hide_tasks: bool = False
-    checkpoint: int = 20_000
+    checkpoint: int = 50_000
     """A commit every so many steps (examples, for data). Part of the specification: where
     segments end must not depend on clocks."""
 

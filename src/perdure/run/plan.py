@@ -49,7 +49,7 @@ class RunSpec:
     envs: int = 1
     experts: bool = False
     hide_tasks: bool = False
-    checkpoint: int = 20_000
+    checkpoint: int = 50_000
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "agents", tuple(self.agents))

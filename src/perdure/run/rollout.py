@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from perdure.run.loop import Life
 
 
-AHEAD = 64
+AHEAD = 256
 """How many episodes' seeds are worked out at a time."""
 
 
@@ -211,12 +211,12 @@ class Rollout:
         learning, taking, simple = self.learning, self.taking, observer.simple
         floats, step, guard, act = observer.float, self.envs.step, self.guard, agent.act
         take = agent.learn if learning else agent.observe
-        total, now = np.add.reduce, time.monotonic
-        few = n * int(np.prod(observer.shape)) <= 16  # Then Python adds up faster than numpy.
+        dubious, now = observer.dubious, time.monotonic
         numbers = [s.number for s in slots]
         remember = [self._memory(s) for s in slots]
         ids = [self.exposures[s.exposure].task.id for s in slots]
         ctx = life.context(learning, ids, np.array(numbers), self.fresh)
+        mine: Any = slice(None) if n == len(self.slots) else ctx.slots
         obs = self._current(slots)
         horizon, taken, over, stale = self._horizon(slots), 0, False, True
         while True:
@@ -226,19 +226,18 @@ class Rollout:
                 raise agent_fault(agent, "act", e) from e
             chosen = guard(actions, n)
             following, rewards, ends, cuts, infos = step(numbers, chosen)
-            for k, s in enumerate(slots):
-                remember[k](chosen[k])
-                s.ret += rewards[k]
+            for s, keep, action, reward, end, cut in zip(
+                slots, remember, chosen, rewards, ends, cuts, strict=True
+            ):
+                keep(action)
+                s.ret += reward
                 s.steps += 1
-                if ends[k] or cuts[k]:
+                if end or cut:
                     over = True
             for k, info in infos.items():
                 self._note(slots[k], info)
-            if floats:
-                # Only finite numbers give a finite sum; a bad sum is looked into.
-                checksum = sum(following.ravel().tolist()) if few else total(following, axis=None)
-                if checksum - checksum != 0.0:
-                    observer.check_finite(following, lambda k: self._where(slots[k]))
+            if floats and dubious(following):
+                observer.check_finite(following, lambda k: self._where(slots[k]))
             next_obs = following if simple else observer.batch(following)
             if taking:
                 batch = Transitions(
@@ -258,7 +257,7 @@ class Rollout:
                 if measures is not None and learning:
                     life.note(measures)
             if stale:
-                self.fresh[numbers] = False
+                self.fresh[mine] = False
                 stale = False
             obs = next_obs
             taken += 1

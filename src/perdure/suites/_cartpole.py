@@ -100,7 +100,8 @@ class CartPoles:
     ) -> tuple[Array, list[float], list[bool], list[bool], Mapping[int, Mapping[str, Any]]]:
         """Push each cart left or right."""
         states, taken, cos, sin = self.states, self.taken, np.cos, np.sin
-        seen, ends, cuts = [], [], []
+        seen: list[float] = []
+        ends, cuts = [], []
         for slot, action in zip(slots, actions, strict=True):
             x, x_dot, theta, theta_dot = states[slot]
             force = FORCE if action == 1 else -FORCE
@@ -114,10 +115,11 @@ class CartPoles:
             theta_dot = theta_dot + TAU * theta_acc
             states[slot] = state = (x, x_dot, theta, theta_dot)
             taken[slot] += 1
-            seen.append(state)
+            seen += state
             ends.append(not (-EDGE <= x <= EDGE and -FALLEN <= theta <= FALLEN))
             cuts.append(taken[slot] >= HORIZON)
-        return np.array(seen, np.float32), [1.0] * len(seen), ends, cuts, {}
+        obs = np.array(seen, np.float32).reshape(-1, 4)
+        return obs, [1.0] * len(obs), ends, cuts, {}
 
     def close(self) -> None:
         """Nothing to let go of."""
