@@ -472,7 +472,8 @@ class Many(Protocol):
         self, slots: Sequence[int], actions: Sequence[Any]
     ) -> tuple[Any, list[float], list[bool], list[bool], Mapping[int, Mapping[str, Any]]]:
         """Step some of the slots: observations (a new array each time), finite rewards,
-        terminated, truncated, and infos by row where there are any."""
+        terminated, truncated, and infos by row where there are any. Actions have been checked;
+        those of a Discrete space are Python ints."""
 
     def close(self) -> None:
         """Let go of everything."""

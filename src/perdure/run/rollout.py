@@ -226,13 +226,11 @@ class Rollout:
                 raise agent_fault(agent, "act", e) from e
             chosen = guard(actions, n)
             following, rewards, ends, cuts, infos = step(numbers, chosen)
-            for s, keep, action, reward, end, cut in zip(
-                slots, remember, chosen, rewards, ends, cuts, strict=True
-            ):
-                keep(action)
-                s.ret += reward
+            for k, s in enumerate(slots):
+                remember[k](chosen[k])
+                s.ret += rewards[k]
                 s.steps += 1
-                if end or cut:
+                if ends[k] or cuts[k]:
                     over = True
             for k, info in infos.items():
                 self._note(slots[k], info)
@@ -246,8 +244,8 @@ class Rollout:
                     if type(actions) is np.ndarray
                     else stack_actions(self.action_space, chosen),
                     np.array(rewards) if learning else None,
-                    np.array(ends),
-                    np.array(cuts),
+                    np.array(ends) if over else np.zeros(n, bool),
+                    np.array(cuts) if over else np.zeros(n, bool),
                     next_obs,
                 )
                 try:

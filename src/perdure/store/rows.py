@@ -81,6 +81,8 @@ SCHEMA = pa.schema(
         ("more", _MORE),
     ]
 )
+WORDS = [f.name for f in SCHEMA if f.type == pa.string()]
+"""Columns with few different values."""
 MEASURES = ("return", "success", "success_end", "accuracy", "loss")
 """Measures with a column of their own; all others are in ``more``."""
 
@@ -98,7 +100,7 @@ def encode(rows: Sequence[Row], agent: str, lifetime: int, expert: str) -> bytes
     arrays.append(_maps(columns[-1]))
     sink = pa.BufferOutputStream()
     table = pa.Table.from_arrays(arrays, schema=SCHEMA)
-    pq.write_table(table, sink, compression="zstd", write_statistics=False)
+    pq.write_table(table, sink, compression="zstd", use_dictionary=WORDS, write_statistics=False)
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
