@@ -5,7 +5,8 @@ cd "$(dirname "$0")/.."
 
 # Library file -> Debian package. They are for rendering and for OpenCV (robosuite).
 packages=()
-need() { ldconfig -p 2>/dev/null | grep -q "$1" || packages+=("$2"); }
+libraries=$(ldconfig -p 2>/dev/null || /sbin/ldconfig -p 2>/dev/null || true)
+need() { case "$libraries" in *"$1"*) ;; *) packages+=("$2") ;; esac; }
 need libEGL.so.1 libegl1
 need libGL.so.1 libgl1
 need libOSMesa.so.8 libosmesa6

@@ -423,6 +423,31 @@ def test_slots_that_come_and_go_have_trajectories_of_their_own() -> None:
     assert data["advantages"].tolist() == pytest.approx(expected, rel=1e-5)
 
 
+def test_trajectories_are_cut_where_episodes_end_and_continued_where_they_were_truncated() -> None:
+    agent: Any = make("ppo", COUNT, slots=1, rollout=100)
+    ctx = Context("learn", True, 0, None, np.array([0]), np.zeros(1, bool))
+    obs = np.zeros((1, 1))
+    for ended, cut in ((False, False), (False, True), (True, False), (False, False)):
+        flags = np.array([ended]), np.array([cut])
+        agent.learn(Transitions(obs, agent.act(obs, ctx), np.ones(1), *flags, obs), ctx)
+    with torch.no_grad():
+        value = agent.net(torch.zeros(1, 1))[1].item()
+    going, over = 1 + agent.gamma * value - value, 1 - value
+    expected = [going + agent.gamma * agent.lam * going, going, over, going]
+    assert agent.rollout_data()["advantages"].tolist() == pytest.approx(expected, rel=1e-5)
+
+
+def test_what_was_drawn_is_learned_not_what_was_clipped() -> None:
+    agent: Any = make("ppo", REACH, rollout=1000)
+    with torch.no_grad():
+        agent.policy.log_std.fill_(1.0)
+    drive = Drive(agent, REACH, 4)
+    for _ in range(20):
+        drive.step()
+    assert np.abs(np.concatenate(drive.actions)).max() == 1.0
+    assert np.abs(agent.rows["drawn"]).max() > 1.5
+
+
 def test_a_task_end_learns_what_makes_a_minibatch_and_drops_the_rest() -> None:
     for steps, learned in ((4, True), (3, False)):
         agent: Any = make("ppo", GOAL, batch=16)
