@@ -25,9 +25,10 @@ if [ "${#packages[@]}" -gt 0 ]; then
     echo "       everything but rendering works without them; going on." >&2
   else
     echo "setup: installing Debian packages: ${packages[*]}"
-    "${run[@]}" apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive "${run[@]}" apt-get install -y -qq --no-install-recommends \
-      "${packages[@]}" >/dev/null
+    { "${run[@]}" apt-get update -qq &&
+      "${run[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+        --no-install-recommends "${packages[@]}" >/dev/null; } ||
+      echo "setup: that failed; everything but rendering works without them; going on." >&2
   fi
 fi
 
