@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -11,12 +12,13 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from perdure.errors import AgentFault, StoreError
+from perdure.registry import Spec, is_file_reference
 from perdure.run.loop import Life
 from perdure.run.plan import Job, Plan, refuse_changed
 from perdure.run.progress import Progress
@@ -62,15 +64,16 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
     with LifetimeLog(path, job.agent, job.seed, job.expert) as log:
         if not described.exists():
             files.write_json(described, description)
-        for note in log.notes:
+        sessions = path / "_meta" / "sessions.jsonl"
+        here = {**provenance(), "code": code(plan, job)}
+        notes = log.notes + (changes(sessions, here) if log.commits and not log.done else [])
+        for note in notes:
             print(f"{NOTE}{note}", file=sys.stderr)
         if log.done:
             return
         session = {"started": time.time(), "argv": sys.argv, "commit": len(log.commits)}
-        files.append_line(
-            path / "_meta" / "sessions.jsonl",
-            json.dumps({**session, **provenance(), "notes": log.notes}).encode() + b"\n",
-        )
+        line = json.dumps({**session, **here, "notes": notes}).encode() + b"\n"
+        files.append_line(sessions, line)
         failed = path / "_meta" / "error.json"
         failed.unlink(missing_ok=True)
         try:
@@ -130,6 +133,33 @@ def provenance() -> dict[str, Any]:
         "packages": versions,
         "git": git_revision(),
     }
+
+
+def code(plan: Plan, job: Job) -> dict[str, str]:
+    """Digests of the files that an agent or a curriculum of one's own is written in."""
+    names = (plan.agents[job.agent].name, Spec.parse(plan.spec.curriculum).name)
+    paths = [Path(n.rpartition(":")[0]) for n in names if is_file_reference(n)]
+    return {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths if p.is_file()}
+
+
+def changes(sessions: Path, here: Mapping[str, Any]) -> list[str]:
+    """What is not as it was in the last session: rows from here on may not be those of one code."""
+    lines = sessions.read_text().splitlines() if sessions.exists() else []
+    if not lines:
+        return []
+    before = json.loads(lines[-1])
+    changed = [
+        name
+        for part in ("code", "packages")
+        for name in sorted({*here[part], *before.get(part, {})})
+        if here[part].get(name) != before.get(part, {}).get(name)
+    ]
+    if not changed:
+        return []
+    return [
+        f"{sessions.parent.parent}: {', '.join(changed)} changed since this lifetime was interrupted; "
+        "its rows will mix both versions. For rows of one version choose another folder with --out"
+    ]
 
 
 def git_revision() -> str | None:
