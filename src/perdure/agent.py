@@ -50,8 +50,11 @@ class Agent(ABC):
 
     def state(self) -> State | None:
         """Everything learned, as a flat mapping of names to arrays. None: cannot be saved, so an
-        interrupted lifetime starts again from its beginning."""
-        return {}
+        interrupted lifetime starts again from its beginning.
+
+        An agent that learns must write this itself; until it does, it cannot be saved.
+        """
+        return {} if type(self).learn is Agent.learn else None
 
     def load(self, state: State) -> None:
         """Take over a state that ``state()`` gave."""

@@ -22,7 +22,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from perdure.errors import MissingExtra, NameRefused, PerdureError, SpecError, UnknownName
+from perdure.errors import (
+    CurriculumError,
+    MissingExtra,
+    NameRefused,
+    PerdureError,
+    SpecError,
+    UnknownName,
+)
 from perdure.types import Curriculum, Suite, Task, check_name
 
 Part = Literal["suites", "agents", "strategies", "metrics"]
@@ -133,6 +140,8 @@ def load(part: Part, name: str) -> Any:
     if is_file_reference(name):
         return load_file(name)
     check_name(part.rstrip("s"), name)
+    if name.endswith(".py"):
+        raise SpecError(f"{name} is a file: name what is in it, as {name}:Name")
     known = entries(part)
     if name not in known:
         singular = {"strategies": "strategy"}.get(part, part.rstrip("s"))
@@ -173,13 +182,29 @@ def load_file(reference: str) -> Any:
         try:
             with extras_named(file):
                 spec.loader.exec_module(module)
-        except BaseException:
+        except PerdureError:
             del sys.modules[module_name]
             raise
+        except Exception as e:
+            del sys.modules[module_name]
+            line = e.lineno if isinstance(e, SyntaxError) else _line_in(e, str(resolved))
+            raise SpecError(
+                f"{file}, line {line}: cannot be loaded: {type(e).__name__}: {e}"
+            ) from e
     if not hasattr(module, attribute):
         public = [n for n in vars(module) if not n.startswith("_")]
         raise UnknownName(f"object in {file}", attribute, public)
     return getattr(module, attribute)
+
+
+def _line_in(error: BaseException, file: str) -> int:
+    """The last line of a file that an exception passed through."""
+    trace, line = error.__traceback__, 0
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == file:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
 
 
 def _stable(text: str) -> int:
@@ -339,7 +364,12 @@ def curriculum(spec: Spec, seed: int = 0) -> Curriculum:
     params = dict(spec.params)
     if "seed" in inspect.signature(builder).parameters:
         params.setdefault("seed", seed)
-    made = call_with(f"curriculum {spec.name}", builder, **params)
+    try:
+        made = call_with(f"curriculum {spec.name}", builder, **params)
+    except PerdureError:
+        raise
+    except Exception as e:
+        raise CurriculumError(f"curriculum {spec.name} raised {type(e).__name__}: {e}") from e
     if not isinstance(made, Curriculum):
         raise SpecError(f"curriculum {spec.name} gave {type(made).__name__}, expected Curriculum")
     return made

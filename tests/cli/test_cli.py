@@ -220,3 +220,6 @@ def test_an_agent_edited_in_mid_life_is_told(tmp_path):
     done = perdure(*args, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "mine.py changed since this lifetime was interrupted" in done.stderr
+    (tmp_path / "mine.py").write_text(code + "# once more\n")
+    done = perdure(*args, cwd=tmp_path)
+    assert done.returncode == 0 and "finished with another version of mine.py" in done.stderr

@@ -99,7 +99,7 @@ def test_a_changed_curriculum_file_is_refused(tmp_path: Path) -> None:
     assert cli(*args)[0] == 0
     file.write_text(text + "def life():\n    return lives.life(30)\n")
     code, _, err = finish(args)
-    assert code == 1 and "SpecError" in err and '"amount": 30' in err and '"amount": 20' in err
+    assert code == 2 and "SpecError" in err and '"amount": 30' in err and '"amount": 20' in err
     assert statuses(out)["q/0"][0] == "done"
 
 

@@ -19,9 +19,13 @@ from perdure.errors import Interrupted, SpecError, UnknownName
 from perdure.registry import Part, Spec
 from perdure.types import Curriculum
 
+WIDE = 160
+"""Columns for tables that go to a file or a pipe."""
+
 
 def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any]) -> int:
     """Plan, execute, summarise."""
+    from perdure.run.executors import make_executor
     from perdure.run.experiment import execute
     from perdure.run.plan import RunSpec, make_plan
     from perdure.run.signals import interruptible
@@ -35,7 +39,10 @@ def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any]) -> int:
     if curriculum.endswith(".toml"):
         spec = RunSpec.from_toml(Path(curriculum), **given)
     else:
+        if "agents" not in given:
+            raise SpecError("name at least one agent: --agent NAME (perdure ls agents)")
         spec = RunSpec(curriculum, **given)
+    make_executor(spec.executor)
     console = Console(stderr=True, quiet=quiet)
     try:
         with interruptible():
@@ -53,13 +60,17 @@ def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any]) -> int:
     failed = [o for o in outcomes if o.status == "failed"]
     finished = Run(plan.path)
     if not quiet and len(failed) < len(outcomes):
-        out = Console()
+        out = Console() if sys.stdout.isatty() else Console(width=WIDE)
         out.print(by_task(finished))
         out.print(summarise(finished)[0])
     for o in failed:
         click_echo(f"failed: {o.job.id}: {o.error}")
     if failed:
-        click_echo(f"{len(failed)} of {len(outcomes)} lifetimes failed; run again to retry them")
+        trace = plan.path / failed[0].job.id / "_meta" / "error.json"
+        click_echo(
+            f"{len(failed)} of {len(outcomes)} lifetimes failed (traceback: {trace}); mend the cause "
+            "and run the same command to go on"
+        )
     if not quiet:
         print(f"rows: {plan.path}")
     return 1 if failed else 0

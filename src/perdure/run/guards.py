@@ -17,7 +17,18 @@ def agent_fault(agent: object, method: str, error: Exception) -> PerdureError:
     """An agent's exception as one that says where it came from, in the original words."""
     if isinstance(error, PerdureError):
         return error
-    return AgentFault(f"{type(agent).__name__}.{method} raised {type(error).__name__}: {error}")
+    words = f"{type(agent).__name__}.{method} raised {type(error).__name__}: {error}"
+    return AgentFault(f"{words} ({place_of(error)})")
+
+
+def place_of(error: BaseException) -> str:
+    """Where an exception came from: file and line."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return "nobody knows where"
+    return f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
 
 
 ARRAYS = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)

@@ -66,7 +66,13 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
             files.write_json(described, description)
         sessions = path / "_meta" / "sessions.jsonl"
         here = {**provenance(), "code": code(plan, job)}
-        notes = log.notes + (changes(sessions, here) if log.commits and not log.done else [])
+        notes = list(log.notes)
+        changed = changes(sessions, {part: here[part] for part in ("code", "packages")})
+        if changed and log.commits and not log.done:
+            notes.append(
+                f"{path}: {', '.join(changed)} changed since this lifetime was interrupted; its rows "
+                "will mix both versions. For rows of one version choose another folder with --out"
+            )
         for note in notes:
             print(f"{NOTE}{note}", file=sys.stderr)
         if log.done:
@@ -98,7 +104,16 @@ def finished(plan: Plan, job: Job) -> bool:
     if not described.exists() or files.read_json(described) != plan.describe(job):
         return False
     life = Lifetime.read(path, verify=True)
-    return life.done and not life.notes
+    if not life.done or life.notes:
+        return False
+    changed = changes(path / "_meta" / "sessions.jsonl", {"code": code(plan, job)})
+    if changed:
+        print(
+            f"{NOTE}{path} was finished with another version of {', '.join(changed)} and stays as it "
+            "is; for the new version choose another folder with --out",
+            file=sys.stderr,
+        )
+    return True
 
 
 def write_error(path: Path, error: BaseException | str) -> None:
@@ -142,23 +157,15 @@ def code(plan: Plan, job: Job) -> dict[str, str]:
     return {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths if p.is_file()}
 
 
-def changes(sessions: Path, here: Mapping[str, Any]) -> list[str]:
-    """What is not as it was in the last session: rows from here on may not be those of one code."""
+def changes(sessions: Path, here: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Names of the files or packages that are not as they were in the last session."""
     lines = sessions.read_text().splitlines() if sessions.exists() else []
-    if not lines:
-        return []
-    before = json.loads(lines[-1])
-    changed = [
-        name
-        for part in ("code", "packages")
-        for name in sorted({*here[part], *before.get(part, {})})
-        if here[part].get(name) != before.get(part, {}).get(name)
-    ]
-    if not changed:
-        return []
+    before = json.loads(lines[-1]) if lines else {}
     return [
-        f"{sessions.parent.parent}: {', '.join(changed)} changed since this lifetime was interrupted; "
-        "its rows will mix both versions. For rows of one version choose another folder with --out"
+        name
+        for part, now in here.items()
+        for name in sorted({*now, *before.get(part, now)})
+        if now.get(name) != before.get(part, now).get(name)
     ]
 
 

@@ -144,7 +144,9 @@ class Life:
             self.measures = {}
         more = None
         if len(measures) > 1:
-            more = {k: float(v) for k, v in measures.items() if v is not None and k not in MEASURES}
+            # In order of name: a resumed lifetime writes the same bytes.
+            known = sorted((k, v) for k, v in measures.items() if v is not None)
+            more = {k: float(v) for k, v in known if k not in MEASURES}
         task, name, params = self._words(e)
         row = Row(
             self.exp,

@@ -33,6 +33,8 @@ from perdure.store.rows import FORMAT
 from perdure.types import Curriculum, World, slug
 
 Factory = Callable[..., Agent]
+MAX_ENVS = 1024
+"""Environments side by side in one process."""
 MAX_FOLDER = 255
 
 
@@ -63,6 +65,8 @@ class RunSpec:
         for name in ("lifetimes", "envs", "checkpoint"):
             if getattr(self, name) < 1:
                 raise SpecError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.envs > MAX_ENVS:
+            raise SpecError(f"envs must be at most {MAX_ENVS}, got {self.envs}")
         if self.seed < 0:
             raise SpecError(f"seed must not be negative, got {self.seed}")
         if not self.agents:
@@ -86,7 +90,10 @@ class RunSpec:
         for key in values:
             if key not in known:
                 raise UnknownName(f"key in {path}", key, known, f"(keys: {', '.join(known)})")
-        return cls(**{**values, **flags})
+        values |= flags
+        if "curriculum" not in values:
+            raise SpecError(f"{path} names no curriculum (perdure ls curricula)")
+        return cls(**values)
 
     @property
     def folder(self) -> Path:
@@ -198,10 +205,13 @@ class Plan:
 
     def save(self) -> None:
         """Write the specification into the run's folder, or check that it is the one there."""
+        if self.path.exists() and not self.path.is_dir():
+            raise SpecError(f"{self.path} is a file; choose a folder with --out")
         path = self.path / "_meta" / "spec.json"
         mine = json.loads(json.dumps(asdict(self.spec)))
         mine["agents"] = {label: str(Spec(s.name, s.params)) for label, s in self.agents.items()}
         mine["out"] = ""
+        mine["outline"] = self.curriculum(self.spec.seed).to_json()
         if path.exists():
             theirs = _read_spec(path)
             self._refuse_other(theirs, mine)
@@ -226,7 +236,8 @@ class Plan:
         def part(spec: Mapping[str, Any]) -> dict[str, Any]:
             labels = {k: v for k, v in spec["agents"].items() if k in theirs["agents"]}
             labels = {k: v for k, v in labels.items() if k in mine["agents"]}
-            return {**{k: spec.get(k) for k in RunSpec.IDENTITY}, "agents": labels}
+            identity = (*RunSpec.IDENTITY, "outline")
+            return {**{k: spec.get(k) for k in identity}, "agents": labels}
 
         refuse_changed(f"{self.path} holds another run", part(theirs), part(mine))
 
@@ -327,7 +338,7 @@ def _read_spec(path: Path) -> dict[str, Any]:
     if (
         not isinstance(values, dict)
         or not isinstance(values.get("agents"), dict)
-        or not {"curriculum"} <= values.keys() <= known.keys()
+        or not {"curriculum"} <= values.keys() <= {*known, "outline"}
     ):
         raise StoreError(
             f"{path} is not the specification of a run: expected {', '.join(known)}, got "
@@ -345,4 +356,5 @@ def load_plan(path: Path) -> Plan:
     }
     values["agents"] = tuple(str(s) for s in agents.values())
     values["out"] = str(path)
+    values.pop("outline", None)
     return Plan(RunSpec(**values), agents)

@@ -15,7 +15,7 @@ import numpy as np
 from gymnasium import spaces
 
 from perdure.errors import EnvironmentFault, PerdureError
-from perdure.run.guards import Observer, check_flag, check_reward
+from perdure.run.guards import Observer, check_flag, check_reward, place_of
 from perdure.types import Array, Many, Suite, Task
 
 Stepped = tuple[Any, list[float], list[bool], list[bool], Mapping[int, Mapping[str, Any]]]
@@ -27,7 +27,7 @@ def fault(where: str, error: Exception) -> PerdureError:
     """An environment's exception as one that says where it came from, in the original words."""
     if isinstance(error, PerdureError):
         return error
-    return EnvironmentFault(f"{where} raised {type(error).__name__}: {error}")
+    return EnvironmentFault(f"{where} raised {type(error).__name__}: {error} ({place_of(error)})")
 
 
 def make(

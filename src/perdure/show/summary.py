@@ -23,7 +23,7 @@ def summarise(run: Run) -> tuple[Table, dict[str, dict[str, float]]]:
     table = Table(
         title=f"{run.spec['curriculum']}: {measure}, mean over tasks and lifetimes (± sd)"
     )
-    table.add_column("agent")
+    table.add_column("agent", overflow="fold")
     table.add_column("n", justify="right")
     heads = {
         "before": "before learning",
@@ -59,14 +59,14 @@ def by_task(run: Run) -> Table:
     rows = run.rows()
     measure = default_measure(rows)
     table = Table(title=f"{measure} on each task (columns) after each evaluation (rows)")
-    table.add_column("agent")
-    table.add_column("after learning")
+    table.add_column("agent", overflow="fold")
+    table.add_column("after learning", overflow="fold")
     groups: dict[str, list[Matrix]] = {}
     for (agent, _), mine in by_lifetime(rows).items():
         groups.setdefault(agent, []).append(evaluation_matrix(mine, measure))
     tasks = next(iter(groups.values()))[0].tasks if groups else ()
     for task in tasks:
-        table.add_column(task, justify="right")
+        table.add_column(task, justify="right", overflow="fold")
     for agent, lives in groups.items():
         if any(m.learned != lives[0].learned or m.tasks != tasks for m in lives):
             table.add_row(agent, "(task orders differ between lifetimes)")

@@ -40,7 +40,8 @@ class LifetimeInfo:
 
 
 class Run:
-    """A run's folder. ``Run("runs/x").rows()`` is everything that happened, as a table."""
+    """A run's folder. ``Run("runs/x").rows()`` is all that the lifelong agents went through, as a
+    table; ``rows(experts=True)`` is the single-task experts'."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)

@@ -122,7 +122,10 @@ def _honesty(suite: Suite, task: Task, observation_space: Any, action_space: Any
                 )
         for t, (obs, reward, terminated, truncated) in enumerate(reference):
             if not observation_space.contains(obs):
-                problems.append(f"{task.id}: the observation at step {t} is outside its space")
+                problems.append(
+                    f"{task.id}: the observation at step {t} is outside its space "
+                    f"{observation_space}: got {getattr(obs, 'dtype', type(obs).__name__)} {obs!s:.80}"
+                )
                 break
             if t and not np.isfinite(reward):
                 problems.append(f"{task.id}: the reward at step {t} is {reward}")
@@ -166,4 +169,5 @@ def _difference(a: list[Any], b: list[Any]) -> str | None:
 def _equal(u: Any, v: Any) -> bool:
     if isinstance(u, dict):
         return all(_equal(u[k], v[k]) for k in u)
-    return bool(np.array_equal(u, v))
+    nan = isinstance(u, float) or getattr(u, "dtype", np.dtype(int)).kind == "f"
+    return bool(np.array_equal(u, v, equal_nan=nan))
