@@ -79,6 +79,8 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
             return
         session = {"started": time.time(), "argv": sys.argv, "commit": len(log.commits)}
         line = json.dumps({**session, **here, "notes": notes}).encode() + b"\n"
+        if sessions.exists():
+            files.truncate(sessions, sessions.read_bytes().rfind(b"\n") + 1)
         files.append_line(sessions, line)
         failed = path / "_meta" / "error.json"
         failed.unlink(missing_ok=True)
@@ -159,8 +161,10 @@ def code(plan: Plan, job: Job) -> dict[str, str]:
 
 def changes(sessions: Path, here: Mapping[str, Mapping[str, str]]) -> list[str]:
     """Names of the files or packages that are not as they were in the last session."""
-    lines = sessions.read_text().splitlines() if sessions.exists() else []
-    before = json.loads(lines[-1]) if lines else {}
+    data = sessions.read_bytes() if sessions.exists() else b""
+    # A session killed while it wrote its line leaves half of it; the one before is whole.
+    whole = data[: data.rfind(b"\n") + 1].splitlines()
+    before = json.loads(whole[-1]) if whole else {}
     return [
         name
         for part, now in here.items()

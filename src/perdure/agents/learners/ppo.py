@@ -50,6 +50,11 @@ class PPOAgent(TorchLearner):
     After every ``rollout`` steps, counted over all slots, it learns them ``epochs`` times in
     minibatches of ``batch``. In evaluation it does what is most probable if ``greedy``.
 
+    Advantages are divided by their spread, or by ``floor`` where that is more. Where nothing is
+    earned, as when the task has just changed, advantages are noise; blown up to unit spread it
+    would drown the entropy, and a policy that settled on the last task would never try anything
+    else. A floor of 0 is the textbook's normalisation.
+
     Each slot's steps are a trajectory of their own, so slots may come and go. A trajectory is cut
     where an episode ends, where the rollout ends and where the task ends; except at a true end it
     is continued by the value of the observation that followed. At the end of a task, what was
@@ -74,6 +79,7 @@ class PPOAgent(TorchLearner):
         epochs: int = 8,
         clip: float = 0.2,
         entropy: float = 0.03,
+        floor: float = 1.0,
         hidden: Sequence[int] = (64, 64),
         greedy: bool = True,
     ) -> None:
@@ -85,6 +91,7 @@ class PPOAgent(TorchLearner):
         self.net = network(world, lambda: ActorCritic(self.inputs, self.policy, hidden))
         self.optimizer = Adam(self.net.parameters(), lr)
         self.gamma, self.lam, self.clip, self.entropy = gamma, lam, clip, entropy
+        self.floor = max(floor, 1e-8)
         self.rollout, self.batch, self.epochs, self.greedy = rollout, batch, epochs, greedy
         seen = (self.inputs.row, self.inputs.dtype)
         self.rows = Ring(
@@ -178,10 +185,7 @@ class PPOAgent(TorchLearner):
         outputs, values = self.net(batch["obs"])
         log_prob, entropy = self.policy.log_prob(outputs, batch["drawn"])
         advantages = batch["advantages"] - batch["advantages"].mean()
-        # Scaled down to unit spread, never up. Where nothing is earned, as when a task has just
-        # changed, advantages are noise; blown up it would drown the entropy, and a policy that
-        # settled on the last task would never again try anything else.
-        advantages = advantages / advantages.std(unbiased=False).clamp(min=1.0)
+        advantages = advantages / advantages.std(unbiased=False).clamp(min=self.floor)
         ratio = torch.exp(log_prob - batch["log_prob"])
         clipped = ratio.clamp(1 - self.clip, 1 + self.clip)
         policy_loss = -torch.min(ratio * advantages, clipped * advantages).mean()
