@@ -308,8 +308,11 @@ class Rollout:
         """
         budgets, life, changed, began = self.budgets, self.life, False, []
         life.count(taken * len(slots), self.learning)
-        for s in slots:
-            budgets[s.exposure].steps += taken
+        if len(budgets) == 1:
+            budgets[0].steps += taken * len(slots)
+        else:
+            for s in slots:
+                budgets[s.exposure].steps += taken
         for k, s in enumerate(slots):
             if ends[k] or cuts[k]:
                 self._finish(s, "complete", ends[k], cuts[k])

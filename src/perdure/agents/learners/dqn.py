@@ -51,7 +51,7 @@ class DQNAgent(TorchLearner):
         check_ranges("dqn", gamma=(gamma, 0, 1), epsilon=(epsilon, 0, 1), batch=(batch, 1, replay))
         for name, value in {"every": every, "target": target, "replay": replay}.items():
             check_ranges("dqn", **{name: (value, 1, np.inf)})
-        check_ranges("dqn", explore=(explore, 0, np.inf))
+        check_ranges("dqn", explore=(explore, 0, np.inf), lr=(lr, 0, np.inf))
         space = discrete_for("dqn", world.action_space)
         self.inputs = Inputs(world.observation_space)
 

@@ -86,6 +86,8 @@ class PPOAgent(TorchLearner):
         super().__init__(world)
         check_ranges("ppo", gamma=(gamma, 0, 1), lam=(lam, 0, 1), epochs=(epochs, 1, np.inf))
         check_ranges("ppo", rollout=(rollout, 2, np.inf), batch=(batch, 2, np.inf))
+        for name, value in {"lr": lr, "clip": clip, "entropy": entropy, "floor": floor}.items():
+            check_ranges("ppo", **{name: (value, 0, np.inf)})
         self.inputs = Inputs(world.observation_space)
         self.policy = policy_for("ppo", world.action_space)
         self.net = network(world, lambda: ActorCritic(self.inputs, self.policy, hidden))

@@ -126,8 +126,8 @@ def encoder_for(
     inputs: Inputs, hidden: Sequence[int], activation: type[nn.Module] = nn.Tanh
 ) -> tuple[nn.Module, int]:
     """The network that reads these inputs, and how many features it gives."""
-    if not hidden or any(h < 1 for h in hidden):
-        raise SpecError(f"'hidden' must be layer widths such as [64, 64], got {list(hidden)}")
+    if isinstance(hidden, int) or not hidden or any(h < 1 for h in hidden):
+        raise SpecError(f"'hidden' must be layer widths such as [64, 64], got {hidden!r}")
     if len(inputs.shape) == 1:
         return mlp([inputs.shape[0], *hidden], activation), hidden[-1]
     return cnn(inputs.shape, hidden[-1]), hidden[-1]
