@@ -3,7 +3,7 @@ choose, and derive single-task experts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from perdure.errors import CurriculumError
 from perdure.seeds import rng_for
@@ -170,6 +170,3 @@ def agent_chosen(
 
     about = f"The agent picks its next task {choices} times"
     return Curriculum(name, generate=generate, tasks=tuple(tasks), about=about)
-
-
-Builder = Callable[..., Curriculum]

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -316,10 +316,6 @@ class Curriculum:
         """Twelve hex digits that change when anything that runs changes."""
         text = json.dumps(self.to_json(), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-    def renamed(self, name: str) -> Curriculum:
-        """The same curriculum under another name."""
-        return replace(self, name=name)
 
 
 def _tasks_of(blocks: Sequence[Block]) -> tuple[Task, ...]:
