@@ -73,6 +73,10 @@ class Corrupt(StoreError):
     """A file on disk is not what its commit says."""
 
 
+class MeasureError(PerdureError):
+    """A lifetime that cannot be measured as asked."""
+
+
 class Interrupted(BaseException):
     """SIGINT or SIGTERM arrived; the run can be resumed.
 

@@ -4,11 +4,12 @@ import pytest
 from kit import live
 from perdure.measure.matrix import evaluation_matrix
 from perdure.store import rows
+from perdure.store.history import from_table, read_lifetime
 from perdure.types import Curriculum, Exposure, Task, evaluate, learn
 
 
-def table(cells):
-    """Rows from (block, task, learning, success)."""
+def history(cells):
+    """A history from (block, task, learning, success)."""
     made = [
         rows.Row(
             i, block, "life", "learn" if learning else "eval", learning, 0, task, "", "", 0, 0, 0, 1,
@@ -16,13 +17,13 @@ def table(cells):
         )
         for i, (block, task, learning, success) in enumerate(cells)
     ]  # fmt: skip
-    return rows.decode(rows.encode(made, "a", 0, ""))
+    return from_table(rows.decode(rows.encode(made, "a", 0, "")), "a/0")
 
 
 def test_by_hand():
     """Two tasks: a is learned to 1.0 and falls to 0.25, b goes from 0 to 0.5."""
     m = evaluation_matrix(
-        table(
+        history(
             [
                 (0, "a", False, 0.0), (0, "a", False, 0.5), (0, "b", False, 0.0),
                 (1, "a", True, 1.0),
@@ -41,7 +42,7 @@ def test_by_hand():
 
 
 def test_no_evaluation_is_nan_not_zero():
-    m = evaluation_matrix(table([(0, "a", True, 1.0)]))
+    m = evaluation_matrix(history([(0, "a", True, 1.0)]))
     assert m.values.shape == (0, 1)
     assert all(np.isnan(v) for v in (m.initial(), m.acquired(), m.forgetting()))
 
@@ -50,6 +51,5 @@ def test_of_a_real_lifetime(tmp_path):
     task = Task("toy", "count")
     blocks = (evaluate(Exposure(task, 2)), learn(Exposure(task, 1)), evaluate(Exposure(task, 2)))
     live(Curriculum("x", blocks), tmp=tmp_path)
-    found = rows.decode(next((tmp_path / "life/rows").iterdir()).read_bytes())
-    m = evaluation_matrix(found)
+    m = evaluation_matrix(read_lifetime(tmp_path / "life", "life"))
     assert m.values.tolist() == [[5.0], [5.0]] and m.learned == ((), ("toy/count",))

@@ -1,4 +1,4 @@
-"""The evaluation matrix: score on task j after each evaluation block i."""
+"""The evaluation matrix: score on task j at each evaluation block i, and what was learned before."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from math import nan
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
+from perdure.store.history import History
 from perdure.types import Array
-
-PREFERRED = ("success", "accuracy", "return")
 
 
 @dataclass(frozen=True)
@@ -20,6 +17,8 @@ class Matrix:
 
     tasks: tuple[str, ...]
     """Columns: task ids in order of first appearance."""
+    blocks: tuple[int, ...]
+    """For each row: the block it was evaluated in."""
     learned: tuple[tuple[str, ...], ...]
     """For each row: the task ids learned before it, in order, with repeats."""
     values: Array
@@ -47,65 +46,45 @@ class Matrix:
         cells = self._after_own()
         return float(np.mean([self.values[c] for c in cells])) if cells else nan
 
+    def last(self) -> dict[str, float]:
+        """For each learned task: the score at the last evaluation that holds it."""
+        out = {}
+        for _, j in self._after_own():
+            column = self.values[:, j]
+            out[self.tasks[j]] = float(column[~np.isnan(column)][-1])
+        return out
+
     def final(self) -> float:
-        """Mean score on the learned tasks at the last evaluation."""
-        columns = [j for _, j in self._after_own()]
-        return float(np.nanmean(self.values[-1, columns])) if columns else nan
+        """Mean score on the learned tasks at the end of life."""
+        scores = list(self.last().values())
+        return float(np.mean(scores)) if scores else nan
 
     def forgetting(self) -> float:
         """How much of what was acquired is gone at the end: acquired − final."""
         return self.acquired() - self.final()
 
 
-def default_measure(table: pa.Table) -> str:
-    """The first of success, accuracy and return that the rows have."""
-    for name in PREFERRED:
-        if table.column(name).null_count < len(table):
-            return name
-    return "return"
+def evaluation_matrix(history: History, measure: str | None = None) -> Matrix:
+    """The matrix of one lifetime, after deployment; adapt blocks leave no trace in it."""
+    values = history.values(measure)
+    scored = ~history.learning & ~history.adapt & ~history.before & ~np.isnan(values)
+    columns = len(history.tasks)
+    blocks, row = np.unique(history.block[scored], return_inverse=True)
+    cell = row * columns + history.task[scored]
+    counts = np.bincount(cell, minlength=len(blocks) * columns)
+    sums = np.bincount(cell, values[scored], minlength=len(blocks) * columns)
+    means = np.divide(sums, counts, out=np.full(len(sums), nan), where=counts > 0)
+    taught = lessons(history)
+    learned = tuple(tuple(t for b, t in taught if b < block) for block in blocks)
+    return Matrix(
+        history.tasks, tuple(int(b) for b in blocks), learned, means.reshape(len(blocks), columns)
+    )
 
 
-def task_ids(table: pa.Table) -> list[str]:
-    """The task id of each row."""
-    pairs = zip(table.column("task").to_pylist(), table.column("variant").to_pylist(), strict=True)
-    return [f"{t}@{v}" if v else t for t, v in pairs]
-
-
-def evaluation_matrix(table: pa.Table, measure: str | None = None) -> Matrix:
-    """The matrix of one lifetime's rows."""
-    measure = measure or default_measure(table)
-    table = table.filter(pc.not_equal(table.column("kind"), "adapt"))
-    ids = task_ids(table)
-    blocks = table.column("block").to_pylist()
-    learning = table.column("learning").to_pylist()
-    scores = table.column(measure).to_pylist()
-    tasks: dict[str, int] = {}
-    sums: dict[tuple[int, str], list[float]] = {}
-    taught: dict[int, dict[str, None]] = {}
-    for block, task, learns, score in zip(blocks, ids, learning, scores, strict=True):
-        tasks.setdefault(task, len(tasks))
-        if learns:
-            taught.setdefault(block, {})[task] = None
-        elif score is not None:
-            cell = sums.setdefault((block, task), [0.0, 0])
-            cell[0] += score
-            cell[1] += 1
-    rows = sorted({b for b, _ in sums})
-    values = np.full((len(rows), len(tasks)), nan)
-    for (block, task), (total, count) in sums.items():
-        values[rows.index(block), tasks[task]] = total / count
-    learned = tuple(tuple(t for b in sorted(taught) if b < row for t in taught[b]) for row in rows)
-    return Matrix(tuple(tasks), learned, values)
-
-
-def by_lifetime(table: pa.Table) -> dict[tuple[str, int], pa.Table]:
-    """The rows of each (agent, lifetime) apart."""
-    out: dict[tuple[str, int], pa.Table] = {}
-    keys = table.group_by(["agent", "lifetime"]).aggregate([]).to_pylist()
-    for key in sorted(keys, key=lambda k: (k["agent"], k["lifetime"])):
-        mask = pc.and_(
-            pc.equal(table.column("agent"), key["agent"]),
-            pc.equal(table.column("lifetime"), key["lifetime"]),
-        )
-        out[key["agent"], key["lifetime"]] = table.filter(mask)
-    return out
+def lessons(history: History) -> list[tuple[int, str]]:
+    """Each block and task that was learned from after deployment, in order of first appearance."""
+    mask = history.learning & ~history.adapt & ~history.before
+    key = history.block[mask].astype(np.int64) * len(history.tasks) + history.task[mask]
+    _, first = np.unique(key, return_index=True)
+    order = np.flatnonzero(mask)[np.sort(first)]
+    return [(int(history.block[i]), history.tasks[history.task[i]]) for i in order]

@@ -7,19 +7,26 @@ from math import isnan
 import numpy as np
 from rich.table import Table
 
-from perdure.measure.matrix import Matrix, by_lifetime, default_measure, evaluation_matrix
+from perdure.measure.matrix import Matrix, evaluation_matrix
+from perdure.store.history import common_measure, read_run
 from perdure.store.run import Run
 
 COLUMNS = ("before", "acquired", "final", "forgotten")
 
 
+def _matrices(run: Run) -> tuple[str, dict[str, list[Matrix]]]:
+    """The measure, and each agent's matrices by seed."""
+    histories = read_run(run)
+    measure = common_measure(histories)
+    found: dict[str, list[Matrix]] = {}
+    for history in histories:
+        found.setdefault(history.agent, []).append(evaluation_matrix(history, measure))
+    return measure, found
+
+
 def summarise(run: Run) -> tuple[Table, dict[str, dict[str, float]]]:
     """A table of agents with means over lifetimes, and the same numbers."""
-    rows = run.rows()
-    measure = default_measure(rows)
-    matrices: dict[str, list[Matrix]] = {}
-    for (agent, _), table in by_lifetime(rows).items():
-        matrices.setdefault(agent, []).append(evaluation_matrix(table, measure))
+    measure, matrices = _matrices(run)
     table = Table(
         title=f"{run.spec['curriculum']}: {measure}, mean over tasks and lifetimes (± sd)"
     )
@@ -56,14 +63,10 @@ def _cell(values: list[float]) -> str:
 
 def by_task(run: Run) -> Table:
     """For each agent: score on each task after each learned task, mean over lifetimes."""
-    rows = run.rows()
-    measure = default_measure(rows)
+    measure, groups = _matrices(run)
     table = Table(title=f"{measure} on each task (columns) after each evaluation (rows)")
     table.add_column("agent", overflow="fold")
     table.add_column("after learning", overflow="fold")
-    groups: dict[str, list[Matrix]] = {}
-    for (agent, _), mine in by_lifetime(rows).items():
-        groups.setdefault(agent, []).append(evaluation_matrix(mine, measure))
     tasks = next(iter(groups.values()))[0].tasks if groups else ()
     for task in tasks:
         table.add_column(task, justify="right", overflow="fold")

@@ -94,10 +94,10 @@ class Lifetime:
         """The committed row files, in order."""
         return [self.path / c.rows for c in self.commits]
 
-    def tables(self) -> Iterator[pa.Table]:
+    def tables(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The committed rows, a table for each segment; Corrupt if one is not as committed."""
         for c in self.commits:
-            yield rows.decode(_checked(self.path / c.rows, c.rows_sha))
+            yield rows.decode(_checked(self.path / c.rows, c.rows_sha), columns)
 
     @property
     def journal(self) -> Path:

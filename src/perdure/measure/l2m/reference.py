@@ -1,0 +1,568 @@
+"""L2M as l2metrics 3.1.0 computes it, value for value, with its options and its departures from
+the document (docs/design/metrics.md lists them)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from math import isnan, nan
+from typing import Any, Literal
+
+import numpy as np
+
+from perdure.errors import MeasureError
+from perdure.measure.l2m.smoothing import Window, smooth_reference
+from perdure.store.history import History
+from perdure.types import Array
+
+SCALE, OFFSET = 100.0, 1.0
+"""Normalised performance lies in [1, 101]."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The reference's own options, under its own names."""
+
+    perf_measure: str | None = None
+    variant_mode: Literal["aware", "agnostic"] = "aware"
+    ste_averaging_method: Literal["metrics", "time"] = "metrics"
+    aggregation_method: Literal["mean", "median"] = "mean"
+    maintenance_method: Literal["mrlep", "mrtlp", "both"] = "mrlep"
+    transfer_method: Literal["ratio", "contrast", "both"] = "ratio"
+    normalization_method: Literal["task", "run", "none"] = "task"
+    smoothing_method: Window = "flat"
+    smooth_eval_data: bool = False
+    window_length: int | None = None
+    clamp_outliers: bool = False
+    data_range: Mapping[str, Mapping[str, float]] | None = None
+
+    @property
+    def maintenance(self) -> tuple[str, ...]:
+        """The maintenance references to report."""
+        chosen = self.maintenance_method
+        return ("mrlep", "mrtlp") if chosen == "both" else (chosen,)
+
+    @property
+    def transfer(self) -> tuple[str, ...]:
+        """The transfer forms to report."""
+        return ("ratio", "contrast") if self.transfer_method == "both" else (self.transfer_method,)
+
+
+@dataclass(eq=False)
+class Regime:
+    """A maximal run of rows with equal block, type, subtype and task."""
+
+    number: int
+    block: int
+    train: bool
+    sleep: bool
+    task: str
+    exp: Array
+    values: Array
+    """Performance: raw at first, then smoothed, clamped and normalised in place of it."""
+    means: Array = field(init=False)
+    """One value an experience number."""
+    saturation: float = nan
+    to_saturation: int = 0
+    terminal: float = nan
+    to_terminal: int = 0
+    average: float = nan
+
+    def finish(self) -> None:
+        """Compute the quantities of the processed curve."""
+        self.means = _by_experience(self.exp, self.values)
+        self.saturation, self.to_saturation = _saturation(self.means)
+        n = len(self.means)
+        self.terminal = float(np.mean(self.means[int(0.9 * n) :] if self.train else self.means))
+        self.to_terminal = int((0.95 if self.train else 0.5) * n)
+        self.average = float(np.mean(self.values))
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What the reference would write, and why a value is missing."""
+
+    metrics: dict[str, Any]
+    """The metrics JSON, NaN where undefined."""
+    regimes: list[dict[str, Any]]
+    reasons: dict[str, str]
+    """For an undefined lifetime metric: why."""
+    notes: tuple[str, ...]
+
+
+def analyse(history: History, options: Options | None = None) -> Analysis:
+    """All of the reference's values for one lifetime; its experts are ``history.experts``."""
+    return _Reference(history, options or Options()).analysis()
+
+
+def _by_experience(exp: Array, values: Array) -> Array:
+    if len(exp) < 2 or np.all(np.diff(exp) > 0):
+        return values
+    _, place, counts = np.unique(exp, return_inverse=True, return_counts=True)
+    return np.asarray(np.bincount(place, values) / counts)
+
+
+def _saturation(curve: Array) -> tuple[float, int]:
+    smoothed = smooth_reference(curve)
+    at = int(np.argmax(smoothed))
+    return float(smoothed[at]), at
+
+
+def _regimes(history: History, options: Options, what: str) -> list[Regime]:
+    values = history.values(options.perf_measure)
+    keep = history.complete & ~np.isnan(values)
+    if not np.any(keep):
+        raise MeasureError(
+            f"{what} {history.name} has no complete experience with a value of "
+            f"{options.perf_measure or history.measure}"
+        )
+    if not np.all(keep):
+        history, values = history.only(keep), values[keep]
+    names = [_task_name(t, options) for t in history.tasks]
+    merged = list(dict.fromkeys(names))
+    task = np.array([merged.index(n) for n in names], np.int32)[history.task]
+    key = (history.block * 2 + history.learning) * 2 + history.sleep
+    cuts = np.flatnonzero((np.diff(key) != 0) | (np.diff(task) != 0)) + 1
+    edges = [0, *cuts.tolist(), len(task)]
+    return [
+        Regime(
+            number,
+            int(history.block[a]),
+            bool(history.learning[a]),
+            bool(history.sleep[a]),
+            merged[task[a]],
+            history.exp[a:b],
+            values[a:b],
+        )
+        for number, (a, b) in enumerate(itertools.pairwise(edges))
+    ]
+
+
+def _task_name(name: str, options: Options) -> str:
+    return name.split("_")[0] if options.variant_mode == "agnostic" else name
+
+
+def _joined(regimes: Sequence[Regime]) -> Array:
+    return np.concatenate([r.values for r in regimes]) if regimes else np.zeros(0)
+
+
+def _curve(regimes: Sequence[Regime]) -> Array:
+    """The regimes as one curve, a value an experience number."""
+    return _by_experience(np.concatenate([r.exp for r in regimes]), _joined(regimes))
+
+
+class _Reference:
+    """One lifetime on its way through the reference's pipeline."""
+
+    def __init__(self, history: History, options: Options) -> None:
+        self.history = history
+        self.options = options
+        self.notes: list[str] = []
+        self.reasons: dict[str, str] = {}
+        self.regimes = _regimes(history, options, "log")
+        trained = dict.fromkeys(r.task for r in self.regimes if r.train)
+        self.tasks = list(trained | dict.fromkeys(r.task for r in self.regimes))
+        self.experts = self._find_experts()
+        self._smooth()
+        self.ranges = self._ranges()
+        if options.clamp_outliers:
+            self._clamp()
+            self.ranges = self._ranges()
+        self._normalise()
+        for regime in self.regimes:
+            regime.finish()
+        self.seen = self._evaluation_view()
+
+    def _find_experts(self) -> dict[str, list[list[Regime]]]:
+        """For each task: the regimes of each expert run."""
+        found: dict[str, list[list[Regime]]] = {}
+        stored = self.history.experts
+        for task in self.tasks:
+            names = [task] if task in stored else []
+            if not names and any(name.split("_")[0] == task for name in stored):
+                names = sorted(name for name in stored if name.startswith(task))
+            runs = [_regimes(h, self.options, "expert") for name in names for h in stored[name]]
+            if runs:
+                found[task] = runs
+        return found
+
+    def _all_expert_regimes(self) -> list[Regime]:
+        return [r for runs in self.experts.values() for run in runs for r in run]
+
+    def _smooth(self) -> None:
+        o = self.options
+        for regime in self.regimes:
+            if regime.train or o.smooth_eval_data:
+                regime.values = smooth_reference(regime.values, o.smoothing_method, o.window_length)
+        for regime in self._all_expert_regimes():
+            regime.values = smooth_reference(regime.values, o.smoothing_method, o.window_length)
+
+    def _of_task(self, task: str) -> Array:
+        """All rows that count for a task's range: lifelong ones and its experts' training."""
+        own = [r for r in self.regimes if r.task == task]
+        theirs = [r for run in self.experts.get(task, ()) for r in run if r.train]
+        return _joined([*own, *theirs])
+
+    def _given(self) -> dict[str, tuple[float, float]]:
+        out: dict[str, tuple[float, float]] = {}
+        for name, limits in (self.options.data_range or {}).items():
+            try:
+                low, high = float(limits["min"]), float(limits["max"])
+            except (TypeError, KeyError, ValueError) as e:
+                raise MeasureError(
+                    f"data range of {name!r}: expected {{'min': number, 'max': number}}, got {limits!r}"
+                ) from e
+            task = _task_name(name.lower(), self.options)
+            before = out.get(task, (low, high))
+            out[task] = (min(low, before[0]), max(high, before[1]))
+        return out
+
+    def _ranges(self) -> dict[str, tuple[float, float]]:
+        given = self._given()
+        ranges = {}
+        for task in self.tasks:
+            if self.options.data_range is None:
+                rows = self._of_task(task)
+                ranges[task] = (float(rows.min()), float(rows.max()))
+            elif task in given:
+                ranges[task] = given[task]
+            else:
+                raise MeasureError(f"the data range file has no entry for task {task!r}")
+        return ranges
+
+    def _clamp(self) -> None:
+        for task in self.tasks:
+            if self.options.data_range is not None:
+                low, high = self.ranges[task]
+            else:
+                low, high = np.quantile(self._of_task(task), [0.1, 0.9])
+            for regime in [*self.regimes, *self._all_expert_regimes()]:
+                if regime.task == task:
+                    regime.values = np.clip(regime.values, low, high)
+
+    def _normalise(self) -> None:
+        method = self.options.normalization_method
+        if method == "none":
+            return
+        low = min(r[0] for r in self.ranges.values())
+        high = max(r[1] for r in self.ranges.values())
+        for regime in [*self.regimes, *self._all_expert_regimes()]:
+            if regime.task not in self.ranges:
+                raise MeasureError(
+                    f"a single-task expert's log holds task {regime.task!r}, which {self.history.name} "
+                    "never meets, so it has no range to be normalised with: leave that log out, or "
+                    "measure with --normalization-method none"
+                )
+            if method == "task":
+                low, high = self.ranges[regime.task]
+            if high == low:
+                if method == "run":
+                    raise MeasureError(f"{self.history.name}: performance is the same everywhere")
+                self.notes.append(f"task {regime.task}: performance is constant, normalised to 1")
+                regime.values = np.full(len(regime.values), OFFSET)
+            else:
+                regime.values = (regime.values - low) / (high - low) * SCALE + OFFSET
+
+    def _evaluation_view(self) -> list[Regime]:
+        """Where any regime is of subtype sleep, tests while awake do not count."""
+        if not any(r.sleep for r in self.regimes):
+            return self.regimes
+        return [r for r in self.regimes if r.train or r.sleep]
+
+    def _regimes_of(self, task: str, train: bool, awake: bool = False) -> list[Regime]:
+        source = self.regimes if awake else self.seen
+        return [
+            r for r in source if r.task == task and r.train == train and not (awake and r.sleep)
+        ]
+
+    def _all_tests(self, task: str) -> list[Regime]:
+        return [r for r in self.regimes if r.task == task and not r.train]
+
+    def analysis(self) -> Analysis:
+        """Every value."""
+        o = self.options
+        tasks: dict[str, dict[str, Any]] = {t: self._blank() for t in self.tasks}
+        self._recovery(tasks)
+        self._averages(tasks)
+        for method in o.maintenance:
+            self._maintenance(tasks, method)
+        for method in o.transfer:
+            self._transfer(tasks, method)
+        self._relative(tasks)
+        self._efficiency(tasks)
+        metrics: dict[str, Any] = {}
+        for key in self._lifetime_keys():
+            metrics[key] = self._over_tasks(key, tasks)
+        metrics |= self._describe(tasks)
+        metrics["task_metrics"] = tasks
+        notes = tuple(dict.fromkeys((*self.history.notes, *self.notes)))
+        return Analysis(metrics, [self._row(r) for r in self.regimes], self.reasons, notes)
+
+    def _blank(self) -> dict[str, Any]:
+        """A task's entry before anything is known."""
+        return {k: nan for k in self._lifetime_keys()} | {
+            "recovery_times": [], "ste_rel_perf_vals": [], "ste_saturation_vals": [],
+            "ste_exp_to_sat_vals": [], "se_saturation_vals": [], "se_exp_to_sat_vals": [],
+            "sample_efficiency_vals": [], "se_task_saturation": nan, "se_task_exp_to_sat": nan,
+        }  # fmt: skip
+
+    def _lifetime_keys(self) -> list[str]:
+        o = self.options
+        return [
+            "perf_recovery", "avg_train_perf", "avg_eval_perf",
+            *(f"perf_maintenance_{m}" for m in o.maintenance),
+            *(f"{d}_transfer_{m}" for m in o.transfer for d in ("forward", "backward")),
+            "ste_rel_perf", "sample_efficiency",
+        ]  # fmt: skip
+
+    def _over_tasks(self, key: str, tasks: Mapping[str, Mapping[str, Any]]) -> float:
+        values = []
+        for task in tasks.values():
+            if "_transfer_" in key:
+                values += [found[0] for found in task[key].values()]
+            else:
+                values.append(task[key])
+        defined = [v for v in values if not isnan(v)]
+        if not defined:
+            self.reasons.setdefault(
+                key, _REASONS[key.rsplit("_", 1)[0] if "_transfer_" in key else key]
+            )
+            return nan
+        combine = np.mean if self.options.aggregation_method == "mean" else np.median
+        return round(float(combine(defined)), 10)
+
+    def _recovery(self, tasks: dict[str, dict[str, Any]]) -> None:
+        times: dict[str, list[float]] = {}
+        for task in self.tasks:
+            lessons = self._regimes_of(task, train=True, awake=True)
+            times[task] = []
+            for before, after in itertools.pairwise(lessons):
+                reached = np.flatnonzero(after.means >= before.terminal)
+                times[task].append(float(reached[0] if len(reached) else len(after.values) + 1))
+        if sum(map(len, times.values())) < 2:
+            return
+        for task, found in times.items():
+            tasks[task]["recovery_times"] = found
+            if len(found) >= 2:
+                tasks[task]["perf_recovery"] = -theil_sen(found)
+
+    def _averages(self, tasks: dict[str, dict[str, Any]]) -> None:
+        for key, train in (("avg_train_perf", True), ("avg_eval_perf", False)):
+            for task in self.tasks:
+                values = [r.average for r in self._regimes_of(task, train)]
+                tasks[task][f"{key}_vals"] = values
+                if values:
+                    tasks[task][key] = float(np.mean(values))
+
+    def _maintenance(self, tasks: dict[str, dict[str, Any]], method: str) -> None:
+        for task in self.tasks:
+            lessons = self._regimes_of(task, train=True)
+            tests = self._regimes_of(task, train=False)
+            references = {}
+            for lesson in lessons:
+                after = [e for e in tests if e.number > lesson.number]
+                if after:
+                    references[after[0].number] = after[0]
+            groups: list[list[float]] = []
+            previous = None
+            # A group ends where a test has no value: a reference, or one while awake.
+            place = {r: i for i, r in enumerate(self._all_tests(task))}
+            for test in tests:
+                past = [n for n in references if n < test.number]
+                if test.number in references or not past:
+                    continue
+                latest = max(past)
+                if method == "mrlep":
+                    against = references[latest].terminal
+                else:
+                    against = [a for a in lessons if a.number < test.number][-1].terminal
+                if previous is None or place[test] != previous + 1:
+                    groups.append([])
+                previous = place[test]
+                groups[-1].append(test.terminal - against)
+            tasks[task][f"maintenance_val_{method}"] = groups
+            flat = [v for g in groups for v in g]
+            if flat:
+                tasks[task][f"perf_maintenance_{method}"] = float(np.mean(flat))
+
+    def _transfer(self, tasks: dict[str, dict[str, Any]], method: str) -> None:
+        contrast = method == "contrast"
+        order = list(dict.fromkeys(r.task for r in self.seen))
+        tables: dict[str, dict[str, dict[str, list[float]]]] = {
+            d: {t: {} for t in self.tasks} for d in ("forward", "backward")
+        }
+        for target in order:
+            own = self._regimes_of(target, train=True)
+            first = own[0].number if own else len(self.regimes)
+            tests = self._regimes_of(target, train=False)
+            for e1, e2 in itertools.pairwise(tests):
+                value = _change(e1.terminal, e2.terminal, contrast)
+                if value is None:
+                    continue
+                # The reference has one slot a direction: the last source in task order keeps it.
+                slots: dict[str, str] = {}
+                for source in order:
+                    for q in self._regimes_of(source, train=True):
+                        if source != target and e1.number < q.number < e2.number:
+                            slots["forward" if q.number < first else "backward"] = source
+                for direction, source in slots.items():
+                    tables[direction][source].setdefault(target, []).append(value)
+        for direction, table in tables.items():
+            for task in self.tasks:
+                tasks[task][f"{direction}_transfer_{method}"] = table[task]
+
+    def _expert_lessons(self, task: str) -> list[list[Regime]]:
+        return [[r for r in run if r.train] for run in self.experts.get(task, ())]
+
+    def _averaged(self, task: str) -> list[Array]:
+        """The expert runs as one curve, cut to the shortest."""
+        curves = [_joined(run) for run in self._expert_lessons(task)]
+        shortest = min(map(len, curves), default=0)
+        return [np.mean([c[:shortest] for c in curves], axis=0)] if shortest else []
+
+    def _expert_curves(self, task: str) -> list[Array]:
+        if self.options.ste_averaging_method == "time":
+            return self._averaged(task)
+        return [_joined(run) for run in self._expert_lessons(task)]
+
+    def _expert_saturations(self, task: str) -> list[tuple[float, int]]:
+        if self.options.ste_averaging_method == "time":
+            return [_saturation(c) for c in self._averaged(task)]
+        return [_saturation(_curve(run)) for run in self._expert_lessons(task) if run]
+
+    def _relative(self, tasks: dict[str, dict[str, Any]]) -> None:
+        for task in self.tasks:
+            curve = _joined(self._regimes_of(task, train=True, awake=True))
+            ratios = []
+            for expert in self._expert_curves(task):
+                n = min(len(curve), len(expert))
+                if n:
+                    ratios.append(_ratio(float(curve[:n].sum()), float(expert[:n].sum())))
+            if ratios:
+                tasks[task]["ste_rel_perf_vals"] = ratios
+                tasks[task]["ste_rel_perf"] = float(np.mean(ratios))
+
+    def _efficiency(self, tasks: dict[str, dict[str, Any]]) -> None:
+        for task in self.tasks:
+            lessons = self._regimes_of(task, train=True, awake=True)
+            experts = self._expert_saturations(task)
+            if not lessons or not experts:
+                continue
+            saturation, reached = _saturation(_curve(lessons))
+            out = tasks[task]
+            if reached == 0:
+                self.notes.append(
+                    f"task {task}: saturated at its first experience, no sample efficiency"
+                )
+                continue
+            slope = _slope(np.concatenate([r.exp for r in lessons]), _joined(lessons))
+            stats = [(theirs, needed) for theirs, needed in experts if needed]
+            out["ste_saturation_vals"] = [theirs for theirs, _ in stats]
+            out["ste_exp_to_sat_vals"] = [needed for _, needed in stats]
+            out["se_saturation_vals"] = [_ratio(saturation, theirs) for theirs, _ in stats]
+            out["se_exp_to_sat_vals"] = [needed / reached for _, needed in stats]
+            weak = [saturation < 0.2 * theirs or slope < 0 for theirs, _ in stats]
+            values = [
+                0.0 if w else _ratio(saturation, theirs) * (needed / reached)
+                for w, (theirs, needed) in zip(weak, stats, strict=True)
+            ]
+            out["sample_efficiency_vals"] = values
+            out["se_task_saturation"] = saturation
+            out["se_task_exp_to_sat"] = float(reached)
+            if values:
+                out["sample_efficiency"] = float(np.mean(values))
+
+    def _describe(self, tasks: dict[str, dict[str, Any]]) -> dict[str, Any]:
+        info = self.history.info
+        everything = _joined(self.regimes)
+        for task in self.tasks:
+            mine = [r for r in self.regimes if r.task == task]
+            rows = _joined(mine)
+            tasks[task] |= {
+                "min": float(rows.min()),
+                "max": float(rows.max()),
+                "num_lx": sum(len(r.values) for r in mine if r.train),
+                "num_ex": sum(len(r.values) for r in mine if not r.train),
+            }
+        ranges = {t: {"min": low, "max": high} for t, (low, high) in self.ranges.items()}
+        normalised = self.options.normalization_method != "none"
+        return {
+            "run_id": self.history.name,
+            "complexity": info.get("complexity", ""),
+            "difficulty": info.get("difficulty", ""),
+            "scenario_type": info.get("scenario_type", ""),
+            "metrics_column": self.options.perf_measure or self.history.measure,
+            "min": round(float(everything.min()), 10),
+            "max": round(float(everything.max()), 10),
+            "num_lx": sum(t["num_lx"] for t in tasks.values()),
+            "num_ex": sum(t["num_ex"] for t in tasks.values()),
+            "runtime": _runtime(info, self.options.perf_measure or self.history.measure),
+            "normalization_data_range": ranges if normalised else None,
+        }
+
+    def _row(self, regime: Regime) -> dict[str, Any]:
+        return {
+            "block_num": regime.block,
+            "block_type": "train" if regime.train else "test",
+            "block_subtype": "sleep" if regime.sleep else "wake",
+            "task_name": regime.task,
+            "regime_num": regime.number,
+            "saturation": regime.saturation,
+            "exp_to_sat": regime.to_saturation,
+            "term_perf": regime.terminal,
+            "exp_to_term_perf": regime.to_terminal,
+            "avg_perf": regime.average if regime in self.seen else nan,
+            "run_id": self.history.name,
+        }
+
+
+_REASONS = {
+    "perf_recovery": "no task has three learning blocks",
+    "avg_train_perf": "nothing was learned",
+    "avg_eval_perf": "nothing was evaluated",
+    "perf_maintenance_mrlep": "no task is evaluated again after the evaluation that follows its learning",
+    "perf_maintenance_mrtlp": "no task is evaluated again after the evaluation that follows its learning",
+    "forward_transfer": "no task is evaluated before and after another one's learning, before its own",
+    "backward_transfer": "no task is evaluated before and after another one's learning, after its own",
+    "ste_rel_perf": "no single-task expert of a task that was learned",
+    "sample_efficiency": "no single-task expert of a task that was learned and took time to saturate",
+}
+
+
+def theil_sen(values: Sequence[float]) -> float:
+    """The median slope between all pairs of points, at 0, 1, 2, …"""
+    y = np.asarray(values, np.float64)
+    i, j = np.triu_indices(len(y), 1)
+    return float(np.median((y[j] - y[i]) / (j - i)))
+
+
+def _change(before: float, after: float, contrast: bool) -> float | None:
+    if contrast:
+        total = before + after
+        return None if total == 0 else (after - before) / total
+    return None if before == 0 else after / before
+
+
+def _ratio(a: float, b: float) -> float:
+    return a / b if b else nan
+
+
+def _slope(x: Array, y: Array) -> float:
+    if len(x) < 2:
+        return 0.0
+    away = x - x.mean()
+    spread = float(away @ away)
+    return float(away @ (y - y.mean())) / spread if spread else 0.0
+
+
+def _runtime(info: Mapping[str, Any], measure: str) -> float:
+    first, last = info.get("span", {}).get(measure, (None, None))
+    if not first or not last:
+        return nan
+    try:
+        times = [datetime.strptime(t, "%Y%m%dT%H%M%S.%f") for t in (first, last)]
+    except ValueError:
+        return nan
+    return (times[1] - times[0]).total_seconds()

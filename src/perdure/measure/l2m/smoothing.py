@@ -1,0 +1,56 @@
+"""Window smoothing of learning curves."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from perdure.types import Array
+
+Window = Literal["flat", "hanning", "hamming", "bartlett", "blackman", "none"]
+WINDOWS: tuple[Window, ...] = ("flat", "hanning", "hamming", "bartlett", "blackman", "none")
+
+SHARE = 0.2
+LONGEST = 100
+SHORTEST = 3
+"""By default a window is a fifth of the curve, at most 100 samples; under 3 nothing is smoothed."""
+
+
+def window_length(n: int, wanted: int | None = None) -> int:
+    """The window for a curve of ``n`` samples; 0 where it is too short to smooth."""
+    length = wanted if wanted is not None and n >= wanted else min(int(n * SHARE), LONGEST)
+    return length if length >= SHORTEST else 0
+
+
+def kernel(window: Window, length: int) -> Array:
+    """Weights that sum to one."""
+    weights = np.ones(length) if window == "flat" else getattr(np, window)(length)
+    return np.asarray(weights / weights.sum())
+
+
+def smooth_reference(x: Array, window: Window = "flat", wanted: int | None = None) -> Array:
+    """As l2metrics 3.1.0 smooths: the mirrored curve, a window that lies one sample to the past of
+    its centre when even and 1.5 when odd."""
+    length = window_length(len(x), wanted)
+    if window == "none" or not length:
+        return x
+    mirrored = np.concatenate([x[length - 1 : 0 : -1], x, x[-2 : -length - 1 : -1]])
+    full = np.convolve(kernel(window, length), mirrored, mode="valid")
+    offset = int(length / 2 - 1)
+    return np.asarray(full[offset : offset + len(x)])
+
+
+def smooth_centred(x: Array, window: Window = "flat", wanted: int | None = None) -> Array:
+    """A window of odd length, centred on each sample, over the curve mirrored at its ends; a
+    constant curve stays exactly constant."""
+    length = window_length(len(x), wanted)
+    if window == "none" or not length or np.all(x == x[0]):
+        return x
+    length -= 1 - length % 2
+    half = length // 2
+    mirrored = np.pad(x, half, mode="reflect")
+    weights = kernel(window, length)
+    smoothed = np.convolve(weights, mirrored, mode="valid")
+    # Rounding must not carry a mean outside of what it is the mean of.
+    return np.asarray(np.clip(smoothed, x.min(), x.max()))

@@ -1,0 +1,173 @@
+"""What a metric is: a pure function of one lifetime, with a name, a direction and its needs.
+
+A metric of one's own is one decorated function::
+
+    from perdure.measure.metric import metric
+
+    @metric("mine.worst", better="higher", needs=("evaluations",))
+    def worst(life):
+        "Score on the worst task at the end of life."
+        return min(life.matrix.last().values())
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import isnan, nan
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from perdure.errors import MeasureError, UnknownName
+from perdure.measure.matrix import Matrix, evaluation_matrix
+from perdure.store.history import History
+
+Better = Literal["higher", "lower"]
+Scorer: TypeAlias = Callable[[History], Mapping[str, "Score"]]
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
+
+
+class Moment(NamedTuple):
+    """A value that belongs to one block of the lifetime."""
+
+    block: int
+    task: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Score:
+    """A metric's value for one lifetime, and what it is made of."""
+
+    value: float
+    """NaN where undefined; then ``reason`` says why."""
+    per_task: Mapping[str, float] = field(default_factory=dict)
+    pairs: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """By source and target task: the transfer matrices."""
+    over_time: tuple[Moment, ...] = ()
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+    """What a reader should know before trusting the value."""
+
+    def __post_init__(self) -> None:
+        if isnan(self.value) and not self.reason:
+            object.__setattr__(self, "reason", "the metric gave no value and no reason")
+
+
+@dataclass(frozen=True, eq=False)
+class Life:
+    """One lifetime as metrics see it."""
+
+    history: History
+    measure: str
+    """The measure of performance."""
+    l2m_scorer: Scorer | None = None
+    """How the L2M metrics are computed: a preset."""
+
+    @cached_property
+    def matrix(self) -> Matrix:
+        """The evaluation matrix of the measure."""
+        return evaluation_matrix(self.history, self.measure)
+
+    @cached_property
+    def l2m(self) -> Mapping[str, Score]:
+        """The L2M scores of the preset, by short name."""
+        if self.l2m_scorer is None:
+            raise MeasureError("the L2M metrics need a preset")
+        return self.l2m_scorer(self.history)
+
+
+def _has_learning(life: Life) -> bool:
+    return bool(life.history.learned_tasks)
+
+
+def _has_evaluations(life: Life) -> bool:
+    return bool(np.any(~np.isnan(life.matrix.values)))
+
+
+def _has_initial(life: Life) -> bool:
+    return any(
+        not past and bool(np.any(~np.isnan(row)))
+        for past, row in zip(life.matrix.learned, life.matrix.values, strict=True)
+    )
+
+
+def _has_experts(life: Life) -> bool:
+    return any(t in life.history.experts for t in life.history.learned_tasks)
+
+
+NEEDS: dict[str, tuple[Callable[[Life], bool], str]] = {
+    "learning": (_has_learning, "nothing was learned in this lifetime"),
+    "evaluations": (_has_evaluations, "no task was evaluated"),
+    "initial": (_has_initial, "no task was evaluated before any learning"),
+    "experts": (
+        _has_experts,
+        "no single-task expert of a learned task (run with --experts, or give --ste DIR)",
+    ),
+    "success": (lambda life: "success" in life.history.columns, "the rows hold no success"),
+}
+"""What a metric may ask of a lifetime, and what is said when it is not there."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A named metric; call it with a :class:`Life`."""
+
+    name: str
+    about: str
+    better: Better
+    needs: tuple[str, ...]
+    function: Callable[[Life], Score | float | Mapping[str, float]]
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise MeasureError(
+                f"metric name {self.name!r}: expected the form paper.name, in lower case"
+            )
+        if self.better not in ("higher", "lower"):
+            raise MeasureError(
+                f"{self.name}: better must be 'higher' or 'lower', got {self.better!r}"
+            )
+        for need in self.needs:
+            if need not in NEEDS:
+                raise UnknownName(f"need of metric {self.name}", need, NEEDS, f"(of {list(NEEDS)})")
+
+    def __call__(self, life: Life) -> Score:
+        """The score; NaN with the reason where a need is not met."""
+        for need in self.needs:
+            met, why_not = NEEDS[need]
+            if not met(life):
+                return Score(nan, reason=why_not)
+        found = self.function(life)
+        if isinstance(found, Score):
+            return found
+        if isinstance(found, Mapping):
+            return mean_over_tasks(found)
+        return Score(float(found))
+
+
+def metric(
+    name: str, *, better: Better, needs: Sequence[str] = ()
+) -> Callable[[Callable[[Life], Score | float | Mapping[str, float]]], Metric]:
+    """Turn a function of a :class:`Life` into a metric. It gives a Score, a number, or one number a
+    task; its docstring's first line says what it measures."""
+
+    def decorate(function: Callable[[Life], Score | float | Mapping[str, float]]) -> Metric:
+        about = (function.__doc__ or "").strip().split("\n")[0]
+        return Metric(name, about, better, tuple(needs), function)
+
+    return decorate
+
+
+def mean_over_tasks(values: Mapping[str, float], reason: str = "") -> Score:
+    """The mean of the defined values; undefined tasks are named in the notes."""
+    defined = [v for v in values.values() if not isnan(v)]
+    if not defined:
+        return Score(nan, dict(values), reason=reason or "undefined for every task")
+    missing = [t for t, v in values.items() if isnan(v)]
+    notes = (f"without {', '.join(missing)}: undefined there",) if missing else ()
+    return Score(float(np.mean(defined)), dict(values), notes=notes)

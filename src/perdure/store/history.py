@@ -1,0 +1,203 @@
+"""One lifetime as columns: what every metric reads, whoever wrote the log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from perdure.errors import StoreError, UnknownName
+from perdure.store import rows
+from perdure.store.log import Lifetime
+from perdure.store.run import Run
+from perdure.types import Array
+
+PREFERRED = ("success", "accuracy", "return")
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """A lifetime's experiences, one entry of each column an experience, in order of ``exp``.
+
+    A metric reads nothing else. ``experts`` holds the single-task experts' histories by task.
+    """
+
+    name: str
+    """Folder name of a log; ``agent/seed`` of a run's lifetime."""
+    tasks: tuple[str, ...]
+    """Task ids in order of first appearance; ``task`` holds indices into it."""
+    exp: Array
+    """Running number of the experience."""
+    block: Array
+    task: Array
+    learning: Array
+    """Whether the agent learned from the experience."""
+    adapt: Array
+    """Whether it belongs to an adapt block: a probe that leaves no trace in the agent."""
+    sleep: Array
+    """Whether it belongs to a block of subtype sleep (L2Logger only)."""
+    before: Array
+    """Whether it came before deployment."""
+    complete: Array
+    """Not so for an episode that the budget cut off."""
+    steps: Array
+    """Length of the experience."""
+    columns: Mapping[str, Any]
+    """The measures as Arrow columns, null where an experience has none."""
+    measure: str
+    """The measure to take where none is named."""
+    agent: str = ""
+    seed: int | None = None
+    info: Mapping[str, Any] = field(default_factory=dict)
+    """What the log says of itself."""
+    experts: Mapping[str, tuple[History, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    """What a reader should know before trusting the numbers."""
+
+    def __len__(self) -> int:
+        return len(self.exp)
+
+    def values(self, measure: str | None = None) -> Array:
+        """A measure as floats, NaN where an experience has none."""
+        name = measure or self.measure
+        if name not in self.columns:
+            raise UnknownName(
+                f"measure of {self.name}",
+                name,
+                self.columns,
+                f"(it has: {', '.join(self.columns)})",
+            )
+        return floats(self.columns[name])
+
+    @cached_property
+    def learned_tasks(self) -> tuple[str, ...]:
+        """Tasks learned after deployment, in the order of their first learning."""
+        mask = self.learning & ~self.adapt & ~self.before
+        codes, first = np.unique(self.task[mask], return_index=True)
+        return tuple(self.tasks[c] for c in codes[np.argsort(first)])
+
+    def only(self, mask: Array) -> History:
+        """The history of some experiences."""
+        taken = {n: c.filter(pa.array(mask)) for n, c in self.columns.items()}
+        per_row = ("exp", "block", "task", "learning", "adapt", "sleep", "before", "complete")
+        cut = {name: getattr(self, name)[mask] for name in (*per_row, "steps")}
+        return replace(self, columns=taken, **cut)
+
+
+def floats(column: pa.ChunkedArray) -> Array:
+    """A column of numbers as float64, NaN for null."""
+    if column.null_count:
+        column = pc.fill_null(column.cast(pa.float64()), float("nan"))
+    return np.asarray(column.to_numpy(), np.float64)
+
+
+def codes(column: pa.ChunkedArray) -> tuple[list[Any], Array]:
+    """The different values of a column in order of first appearance, and an index for each row."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    column = column.unify_dictionaries()
+    if column.num_chunks == 0:
+        return [], np.zeros(0, np.int32)
+    labels = column.chunk(0).dictionary.to_pylist()
+    index = np.concatenate([c.indices.to_numpy(zero_copy_only=False) for c in column.chunks])
+    return _in_order(labels, index)
+
+
+def _in_order(labels: Sequence[Any], index: Array) -> tuple[list[Any], Array]:
+    used, first = np.unique(index, return_index=True)
+    used = used[np.argsort(first)]
+    place = np.zeros(len(labels), np.int32)
+    place[used] = np.arange(len(used), dtype=np.int32)
+    return [labels[u] for u in used], place[index]
+
+
+_NEEDED = ("exp", "block", "phase", "kind", "learning", "task", "variant", "steps", "status")
+
+
+def read_lifetime(
+    path: Path, name: str, agent: str = "", seed: int | None = None, measure: str | None = None
+) -> History:
+    """The history in a lifetime's folder."""
+    wanted = [*_NEEDED, *rows.MEASURES]
+    if measure is not None and measure not in rows.MEASURES:
+        wanted.append("more")
+    tables = list(Lifetime.read(path).tables(wanted))
+    if not tables:
+        raise StoreError(f"{path} has no committed rows yet")
+    return from_table(pa.concat_tables(tables), name, agent, seed)
+
+
+def from_table(table: pa.Table, name: str, agent: str = "", seed: int | None = None) -> History:
+    """The history of one lifetime's rows."""
+    table = table.select([c for c in table.column_names if c in (*_NEEDED, *rows.MEASURES, "more")])
+    if "more" in table.column_names:
+        table = rows.flatten(table)
+    names, task = codes(table.column("task"))
+    variants, variant = codes(table.column("variant"))
+    pairs, task = np.unique(task.astype(np.int64) * len(variants) + variant, return_inverse=True)
+    labels = [_id(names[p // len(variants)], variants[p % len(variants)]) for p in pairs]
+    tasks, task = _in_order(labels, task)
+    measures = {
+        n: c
+        for n, c in zip(table.column_names, table.columns, strict=True)
+        if n not in _NEEDED and c.null_count < len(c)
+    }
+    kinds, kind = codes(table.column("kind"))
+    phases, phase = codes(table.column("phase"))
+    statuses, status = codes(table.column("status"))
+    return History(
+        name=name,
+        tasks=tuple(tasks),
+        exp=table.column("exp").to_numpy(),
+        block=table.column("block").to_numpy(),
+        task=task,
+        learning=table.column("learning").to_numpy(),
+        adapt=_is("adapt", kinds, kind),
+        sleep=np.zeros(len(task), bool),
+        before=_is("before", phases, phase),
+        complete=~_is("incomplete", statuses, status),
+        steps=table.column("steps").to_numpy(),
+        columns=measures,
+        measure=next((m for m in PREFERRED if m in measures), "return"),
+        agent=agent,
+        seed=seed,
+    )
+
+
+def _is(value: str, labels: Sequence[Any], index: Array) -> Array:
+    return index == labels.index(value) if value in labels else np.zeros(len(index), bool)
+
+
+def _id(task: str, variant: str) -> str:
+    return f"{task}@{variant}" if variant else task
+
+
+def common_measure(histories: Sequence[History]) -> str:
+    """The first of success, accuracy and return that any of them has."""
+    own = {h.measure for h in histories}
+    return next((m for m in PREFERRED if m in own), next(iter(own), "return"))
+
+
+def read_run(run: Run) -> list[History]:
+    """The lifelong lifetimes of a run that have rows, by agent and seed."""
+    return [
+        read_lifetime(i.path, i.id, i.agent, i.seed)
+        for i in run.lifetimes()
+        if not i.expert and i.rows
+    ]
+
+
+def read_experts(run: Run, measure: str | None = None) -> dict[str, dict[str, tuple[History, ...]]]:
+    """For each agent and task of a run: its finished single-task experts, by seed."""
+    found: dict[str, dict[str, list[History]]] = {}
+    for info in run.lifetimes():
+        if info.expert and info.status == "done":
+            history = read_lifetime(info.path, info.id, info.agent, info.seed, measure)
+            found.setdefault(info.agent, {}).setdefault(info.expert, []).append(history)
+    return {a: {t: tuple(h) for t, h in tasks.items()} for a, tasks in found.items()}
