@@ -11,6 +11,8 @@ need libEGL.so.1 libegl1
 need libGL.so.1 libgl1
 need libOSMesa.so.8 libosmesa6
 need libglib-2.0.so.0 libglib2.0-0
+# The tests open the report in a real browser.
+command -v chromium >/dev/null || packages+=(chromium)
 if [ "${#packages[@]}" -gt 0 ]; then
   if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
     run=()
@@ -22,7 +24,7 @@ if [ "${#packages[@]}" -gt 0 ]; then
   if [ "${run[*]-}" = none ]; then
     echo "setup: these Debian packages are missing, and installing them needs root:" >&2
     echo "         apt-get install ${packages[*]}" >&2
-    echo "       everything but rendering works without them; going on." >&2
+    echo "       everything but rendering and the tests of the report works without them; going on." >&2
   else
     echo "setup: installing Debian packages: ${packages[*]}"
     { "${run[@]}" apt-get update -qq &&

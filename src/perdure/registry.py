@@ -345,6 +345,30 @@ def curricula() -> dict[str, Callable[..., Curriculum]]:
     return found
 
 
+def metrics() -> dict[str, Any]:
+    """Every metric by name, built in and plugged in; a broken plugin warns."""
+    found: dict[str, Any] = {}
+    for entry in entries("metrics").values():
+        try:
+            made = as_metrics(entry.load(), entry.source)
+        except (Exception, SystemExit) as e:
+            warnings.warn(f"metrics {entry.name} ({entry.source}) ignored: {e}", stacklevel=2)
+            continue
+        found.update({m.name: m for m in made if m.name not in found})
+    return found
+
+
+def as_metrics(thing: Any, where: str) -> list[Any]:
+    """One metric or several, as a list."""
+    items = list(thing) if isinstance(thing, (tuple, list)) else [thing]
+    for item in items:
+        if not (callable(item) and hasattr(item, "better") and hasattr(item, "needs")):
+            raise SpecError(
+                f"{where}: expected a function decorated with @metric, got {type(item).__name__}"
+            )
+    return items
+
+
 def curriculum(spec: Spec, seed: int = 0) -> Curriculum:
     """The curriculum a spec names, built for one lifetime's curriculum seed."""
     if is_file_reference(spec.name):

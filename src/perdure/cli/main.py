@@ -1,4 +1,4 @@
-"""``perdure``: run, ls, check, watch, doctor."""
+"""``perdure``: run, measure, compare, export, ls, check, watch, doctor."""
 
 from __future__ import annotations
 
@@ -52,6 +52,94 @@ def run(curriculum: str | None, quiet: bool, **flags: Any) -> None:
     from perdure.cli import verbs
 
     sys.exit(verbs.run(curriculum, quiet, flags))
+
+
+def _measuring(command: Any) -> Any:
+    """The options that measure and compare share; those of preset reference carry its own names."""
+    choice = click.Choice
+    windows = choice(["flat", "hanning", "hamming", "bartlett", "blackman", "none"])
+    file = click.Path(exists=True, dir_okay=False, path_type=Path)
+    options = [
+        click.option("--preset", type=choice(["paper", "reference"]), default="paper",
+                     show_default=True, help="As the papers define, or as l2metrics 3.1.0 computes."),
+        click.option("--ste", multiple=True, metavar="[TASK=]DIR",
+                     help="Single-task experts: logs or a run; repeatable."),
+        click.option("--metric", "names", multiple=True,
+                     help="NAME, a paper's (libero) or file.py:object; repeatable (all)."),
+        click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path),
+                     help="Write everything as strict JSON."),
+        click.option("--perf-measure", "-p", help="The measure of performance."),
+        click.option("--smoothing-method", "-g", type=windows),
+        click.option("--window-length", "-w", type=click.IntRange(min=1)),
+        click.option("--clamp-outliers/--no-clamp-outliers", "-x", default=None),
+        click.option("--normalization-method", "-n", type=choice(["task", "run", "none"])),
+        click.option("--data-range-file", "-d", type=file, help="JSON {task: {min, max}}."),
+        click.option("--smooth-eval-data", "-G", is_flag=True, default=None),
+        click.option("--variant-mode", "-r", type=choice(["aware", "agnostic"])),
+        click.option("--ste-averaging-method", "-v", type=choice(["metrics", "time"])),
+        click.option("--aggregation-method", "-a", type=choice(["mean", "median"])),
+        click.option("--maintenance-method", "-m", type=choice(["mrlep", "mrtlp", "both"])),
+        click.option("--transfer-method", "-t", type=choice(["ratio", "contrast", "both"])),
+        click.option("--unit", "-u", type=choice(["exp_num", "steps"]), help="Concerns plots alone."),
+        click.option("--load-settings", "-c", type=file, help="JSON of these options; it wins."),
+    ]  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@_measuring
+def measure(
+    folder: Path,
+    preset: str,
+    ste: tuple[str, ...],
+    names: tuple[str, ...],
+    json_file: Path | None,
+    **flags: Any,
+) -> None:
+    """Measure a run, an L2Logger log, or a folder of them.
+
+    Exit 0 only if every lifetime was measured.
+    """
+    from perdure.cli import measuring
+
+    sys.exit(measuring.measure(folder, preset, ste, names, flags, json_file))
+
+
+@main.command()
+@click.argument("folders", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.option("--baseline", help="Compare every agent with this one alone.")
+@click.option("--anyway", is_flag=True, help="Also if the curricula differ.")
+@_measuring
+def compare(
+    folders: tuple[Path, ...],
+    baseline: str | None,
+    anyway: bool,
+    preset: str,
+    ste: tuple[str, ...],
+    names: tuple[str, ...],
+    json_file: Path | None,
+    **flags: Any,
+) -> None:
+    """Compare agents over their lifetimes: intervals, effect sizes, corrected significance."""
+    from perdure.cli import measuring
+
+    code = measuring.compare(folders, preset, ste, names, baseline, anyway, flags, json_file)
+    sys.exit(code)
+
+
+@main.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--format", "-f", "kind", required=True,
+              type=click.Choice(["csv", "json", "parquet", "l2logger"]))  # fmt: skip
+@click.option("--out", "-o", type=click.Path(path_type=Path), required=True)
+def export(run: Path, kind: str, out: Path) -> None:
+    """Write a run's rows as CSV, JSON or Parquet, or as L2Logger directories."""
+    from perdure.cli import measuring
+
+    sys.exit(measuring.export(run, kind, out))
 
 
 @main.command()

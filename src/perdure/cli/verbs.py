@@ -87,7 +87,12 @@ def ls(parts: Sequence[str], as_json: bool) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for part in parts:
-            found[part] = _curricula() if part == "curricula" else _entries(part)  # type: ignore[arg-type]
+            if part == "curricula":
+                found[part] = _curricula()
+            elif part == "metrics":
+                found[part] = _metrics()
+            else:
+                found[part] = _entries(part)  # type: ignore[arg-type]
     for w in caught:
         click_echo(f"warning: {w.message}")
     if as_json:
@@ -101,7 +106,8 @@ def ls(parts: Sequence[str], as_json: bool) -> None:
         table.add_column("name", no_wrap=True)
         table.add_column("what")
         for item in items:
-            detail = f"\n[dim]{escape(item['budget'])}[/dim]" if "budget" in item else ""
+            details = [item[k] for k in ("budget", "better", "needs") if item.get(k)]
+            detail = f"\n[dim]{escape(' · '.join(details))}[/dim]" if details else ""
             table.add_row(escape(item["name"]), escape(item["about"]) + detail)
         console.print(table if items else f"{part}: none")
         console.print()
@@ -118,6 +124,18 @@ def _entries(part: Part) -> list[dict[str, str]]:
                 continue
         out.append({"name": entry.name, "about": entry.about, "source": entry.source})
     return out
+
+
+def _metrics() -> list[dict[str, str]]:
+    return [
+        {
+            "name": m.name,
+            "about": m.about,
+            "better": f"{m.better} is better",
+            "needs": f"needs {', '.join(m.needs)}" if m.needs else "",
+        }
+        for m in registry.metrics().values()
+    ]
 
 
 def _curricula() -> list[dict[str, str]]:

@@ -1,14 +1,85 @@
-"""The evaluation matrix: score on task j at each evaluation block i, and what was learned before."""
+"""The evaluation matrix: score on task j at each evaluation block i, and what was learned before.
+
+From it the train-test matrix: the same scores after each stage of learning.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
 from math import nan
+from typing import TypeAlias
 
 import numpy as np
 
 from perdure.store.history import History
 from perdure.types import Array
+
+Lesson: TypeAlias = tuple[int, str]
+"""A block, and a task that was learned from in it."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A longest run of learn blocks that teach the same tasks, whatever evaluations lie between."""
+
+    tasks: tuple[str, ...]
+    blocks: tuple[int, ...]
+
+    def __str__(self) -> str:
+        names = " and ".join(self.tasks)
+        return names if len(self.tasks) < 4 else f"{len(self.tasks)} tasks"
+
+
+@dataclass(frozen=True, eq=False)
+class TrainTest:
+    """Score on each task (columns) before any learning (row 0) and after each stage (rows 1 on).
+
+    A cell is the task's last evaluation between the end of the stage's last learn block and the
+    start of the next stage. Without one it is NaN: an evaluation in the midst of a stage says
+    nothing of what the whole stage did.
+    """
+
+    stages: tuple[Stage, ...]
+    tasks: tuple[str, ...]
+    """In order of first learning, then those only evaluated."""
+    values: Array
+
+    @cached_property
+    def irregular(self) -> str:
+        """Why this is no sequence of stages that each teach one new task; empty if it is.
+
+        In such a sequence the task of row k is that of column k − 1.
+        """
+        found: dict[str, int] = {}
+        for k, stage in enumerate(self.stages, 1):
+            if len(stage.tasks) > 1:
+                return f"stage {k} teaches {stage} at once: defined for one task a stage"
+            (task,) = stage.tasks
+            if task in found:
+                return f"{task} is learned in stages {found[task]} and {k}: defined for one stage a task"
+            found[task] = k
+        return ""
+
+    @property
+    def square(self) -> Array:
+        """Of a sequence of one new task a stage: score on task j after stage i."""
+        return self.values[1:, : len(self.stages)]
+
+    def at(self, row: int, task: str) -> float:
+        """One cell."""
+        return float(self.values[row, self.tasks.index(task)])
+
+    def hole(self, cells: Iterable[tuple[int, str]]) -> str:
+        """The first of the (row, task) that is NaN, in words; empty if all have scores."""
+        for row, task in cells:
+            if np.isnan(self.at(row, task)):
+                row %= len(self.values)
+                when = f"after stage {row} ({self.stages[row - 1]})" if row else "before learning"
+                return f"{task} was not evaluated {when}"
+        return ""
 
 
 @dataclass(frozen=True)
@@ -23,6 +94,42 @@ class Matrix:
     """For each row: the task ids learned before it, in order, with repeats."""
     values: Array
     """Mean score, NaN where a block did not evaluate a task."""
+    lessons: tuple[Lesson, ...]
+    """What was learned, in order."""
+
+    @cached_property
+    def _age(self) -> Array:
+        """For each row: how many learn blocks came before it."""
+        return np.searchsorted(self._learn_blocks, np.array(self.blocks, int))
+
+    @cached_property
+    def _learn_blocks(self) -> Array:
+        return np.unique(np.array([block for block, _ in self.lessons], int))
+
+    @cached_property
+    def train_test(self) -> TrainTest:
+        """The scores before any learning and after each stage."""
+        found = stages(self.lessons)
+        learned = dict.fromkeys(task for _, task in self.lessons)
+        tasks = (*learned, *(t for t in self.tasks if t not in learned))
+        ages = [0, *(np.searchsorted(self._learn_blocks, s.blocks[-1]) + 1 for s in found)]
+        values = np.full((len(ages), len(self.tasks)), nan)
+        for row, age in zip(values, ages, strict=True):
+            for scores in self.values[self._age == age]:
+                np.copyto(row, scores, where=~np.isnan(scores))
+        return TrainTest(found, tasks, values[:, [self.tasks.index(t) for t in tasks]])
+
+    def curve(self, blocks: Sequence[int], task: str) -> dict[int, float]:
+        """For each of the learn blocks after which the task was evaluated before learning went on:
+        its score then, at the first such evaluation."""
+        scores = self.values[:, self.tasks.index(task)]
+        out = {}
+        for block in blocks:
+            age = np.searchsorted(self._learn_blocks, block) + 1
+            after = scores[(self._age == age) & ~np.isnan(scores)]
+            if len(after):
+                out[int(block)] = float(after[0])
+        return out
 
     def initial(self) -> float:
         """Mean score before any learning; NaN without such an evaluation."""
@@ -65,9 +172,14 @@ class Matrix:
 
 
 def evaluation_matrix(history: History, measure: str | None = None) -> Matrix:
-    """The matrix of one lifetime, after deployment; adapt blocks leave no trace in it."""
+    """The matrix of one lifetime, after deployment; adapt blocks leave no trace in it.
+
+    An episode that the budget cut off has no final score and does not count. Under a budget of
+    steps that favours short episodes, which succeed more often; a budget of episodes cuts none off.
+    """
     values = history.values(measure)
-    scored = ~history.learning & ~history.adapt & ~history.before & ~np.isnan(values)
+    scored = ~history.learning & ~history.adapt & ~history.before & history.complete
+    scored &= ~np.isnan(values)
     columns = len(history.tasks)
     blocks, row = np.unique(history.block[scored], return_inverse=True)
     cell = row * columns + history.task[scored]
@@ -77,11 +189,26 @@ def evaluation_matrix(history: History, measure: str | None = None) -> Matrix:
     taught = lessons(history)
     learned = tuple(tuple(t for b, t in taught if b < block) for block in blocks)
     return Matrix(
-        history.tasks, tuple(int(b) for b in blocks), learned, means.reshape(len(blocks), columns)
+        history.tasks,
+        tuple(int(b) for b in blocks),
+        learned,
+        means.reshape(len(blocks), columns),
+        tuple(taught),
     )
 
 
-def lessons(history: History) -> list[tuple[int, str]]:
+def stages(taught: Sequence[Lesson]) -> tuple[Stage, ...]:
+    """The stages of a lifetime's lessons."""
+    by_block = groupby(taught, key=lambda lesson: lesson[0])
+    blocks = [(block, tuple(task for _, task in group)) for block, group in by_block]
+    out = []
+    for _, run in groupby(blocks, key=lambda block: frozenset(block[1])):
+        numbers, tasks = zip(*run, strict=True)
+        out.append(Stage(tasks[0], numbers))
+    return tuple(out)
+
+
+def lessons(history: History) -> list[Lesson]:
     """Each block and task that was learned from after deployment, in order of first appearance."""
     mask = history.learning & ~history.adapt & ~history.before
     key = history.block[mask].astype(np.int64) * len(history.tasks) + history.task[mask]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isnan, nan
 from typing import Literal, NamedTuple, TypeAlias
@@ -171,3 +171,13 @@ def mean_over_tasks(values: Mapping[str, float], reason: str = "") -> Score:
     missing = [t for t, v in values.items() if isnan(v)]
     notes = (f"without {', '.join(missing)}: undefined there",) if missing else ()
     return Score(float(np.mean(defined)), dict(values), notes=notes)
+
+
+def mean_of_moments(moments: Sequence[Moment], reason: str) -> Score:
+    """Values of single blocks: their mean over each task's blocks, then over tasks."""
+    groups: dict[str, list[float]] = {}
+    for m in moments:
+        if not isnan(m.value):
+            groups.setdefault(m.task, []).append(m.value)
+    found = mean_over_tasks({t: float(np.mean(v)) for t, v in groups.items()}, reason)
+    return replace(found, over_time=tuple(moments))

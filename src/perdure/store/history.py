@@ -109,12 +109,24 @@ def codes(column: pa.ChunkedArray) -> tuple[list[Any], Array]:
     return _in_order(labels, index)
 
 
+FEW = 64
+
+
 def _in_order(labels: Sequence[Any], index: Array) -> tuple[list[Any], Array]:
-    used, first = np.unique(index, return_index=True)
+    """Labels in order of first use, without those that are never used."""
+    used = np.flatnonzero(np.bincount(index, minlength=len(labels)))
+    if len(used) == len(labels) == 1:
+        return list(labels), index
+    if len(used) <= FEW:  # A scan for each beats a sort of all.
+        first = [int(np.argmax(index == u)) for u in used]
+    else:
+        first = np.unique(index, return_index=True)[1].tolist()
     used = used[np.argsort(first)]
     place = np.zeros(len(labels), np.int32)
     place[used] = np.arange(len(used), dtype=np.int32)
-    return [labels[u] for u in used], place[index]
+    if np.array_equal(place, np.arange(len(labels))):
+        return list(labels), index
+    return [labels[int(u)] for u in used], place[index]
 
 
 _NEEDED = ("exp", "block", "phase", "kind", "learning", "task", "variant", "steps", "status")

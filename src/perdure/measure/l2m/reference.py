@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import isnan, nan
 from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from perdure.errors import MeasureError
 from perdure.measure.l2m.smoothing import Window, smooth_reference
+from perdure.measure.metric import Moment, Score, mean_of_moments, mean_over_tasks
 from perdure.store.history import History
 from perdure.types import Array
 
@@ -64,20 +67,31 @@ class Regime:
     """Performance: raw at first, then smoothed, clamped and normalised in place of it."""
     means: Array = field(init=False)
     """One value an experience number."""
-    saturation: float = nan
-    to_saturation: int = 0
     terminal: float = nan
-    to_terminal: int = 0
     average: float = nan
 
     def finish(self) -> None:
         """Compute the quantities of the processed curve."""
         self.means = _by_experience(self.exp, self.values)
-        self.saturation, self.to_saturation = _saturation(self.means)
         n = len(self.means)
         self.terminal = float(np.mean(self.means[int(0.9 * n) :] if self.train else self.means))
-        self.to_terminal = int((0.95 if self.train else 0.5) * n)
         self.average = float(np.mean(self.values))
+
+    def row(self) -> dict[str, Any]:
+        """The regime as the reference's regime table has it."""
+        saturation, reached = _saturation(self.means)
+        return {
+            "block_num": self.block,
+            "block_type": "train" if self.train else "test",
+            "block_subtype": "sleep" if self.sleep else "wake",
+            "task_name": self.task,
+            "regime_num": self.number,
+            "saturation": saturation,
+            "exp_to_sat": reached,
+            "term_perf": self.terminal,
+            "exp_to_term_perf": int((0.95 if self.train else 0.5) * len(self.means)),
+            "avg_perf": self.average,
+        }
 
 
 @dataclass(frozen=True)
@@ -86,10 +100,17 @@ class Analysis:
 
     metrics: dict[str, Any]
     """The metrics JSON, NaN where undefined."""
-    regimes: list[dict[str, Any]]
+    curves: Sequence[Regime]
+    unseen: frozenset[int]
+    """Numbers of the regimes that are tests while awake, where sleeping ones count."""
     reasons: dict[str, str]
     """For an undefined lifetime metric: why."""
     notes: tuple[str, ...]
+
+    def regimes(self) -> list[dict[str, Any]]:
+        """The regime table."""
+        rows = [{**r.row(), "run_id": self.metrics["run_id"]} for r in self.curves]
+        return [{**r, "avg_perf": nan} if r["regime_num"] in self.unseen else r for r in rows]
 
 
 def analyse(history: History, options: Options | None = None) -> Analysis:
@@ -140,6 +161,21 @@ def _regimes(history: History, options: Options, what: str) -> list[Regime]:
     ]
 
 
+_experts: WeakKeyDictionary[History, dict[tuple[Any, ...], list[Regime]]] = WeakKeyDictionary()
+
+
+def _expert(history: History, options: Options) -> list[Regime]:
+    """An expert's smoothed regimes: the same for every lifetime, so computed once."""
+    o = options
+    key = (o.perf_measure, o.variant_mode, o.smoothing_method, o.window_length)
+    known = _experts.setdefault(history, {})
+    if key not in known:
+        known[key] = _regimes(history, options, "expert")
+        for regime in known[key]:
+            regime.values = smooth_reference(regime.values, o.smoothing_method, o.window_length)
+    return [copy(regime) for regime in known[key]]
+
+
 def _task_name(name: str, options: Options) -> str:
     return name.split("_")[0] if options.variant_mode == "agnostic" else name
 
@@ -183,7 +219,7 @@ class _Reference:
             names = [task] if task in stored else []
             if not names and any(name.split("_")[0] == task for name in stored):
                 names = sorted(name for name in stored if name.startswith(task))
-            runs = [_regimes(h, self.options, "expert") for name in names for h in stored[name]]
+            runs = [_expert(h, self.options) for name in names for h in stored[name]]
             if runs:
                 found[task] = runs
         return found
@@ -196,8 +232,6 @@ class _Reference:
         for regime in self.regimes:
             if regime.train or o.smooth_eval_data:
                 regime.values = smooth_reference(regime.values, o.smoothing_method, o.window_length)
-        for regime in self._all_expert_regimes():
-            regime.values = smooth_reference(regime.values, o.smoothing_method, o.window_length)
 
     def _of_task(self, task: str) -> Array:
         """All rows that count for a task's range: lifelong ones and its experts' training."""
@@ -298,7 +332,8 @@ class _Reference:
         metrics |= self._describe(tasks)
         metrics["task_metrics"] = tasks
         notes = tuple(dict.fromkeys((*self.history.notes, *self.notes)))
-        return Analysis(metrics, [self._row(r) for r in self.regimes], self.reasons, notes)
+        unseen = frozenset(r.number for r in self.regimes) - {r.number for r in self.seen}
+        return Analysis(metrics, self.regimes, unseen, self.reasons, notes)
 
     def _blank(self) -> dict[str, Any]:
         """A task's entry before anything is known."""
@@ -502,21 +537,6 @@ class _Reference:
             "normalization_data_range": ranges if normalised else None,
         }
 
-    def _row(self, regime: Regime) -> dict[str, Any]:
-        return {
-            "block_num": regime.block,
-            "block_type": "train" if regime.train else "test",
-            "block_subtype": "sleep" if regime.sleep else "wake",
-            "task_name": regime.task,
-            "regime_num": regime.number,
-            "saturation": regime.saturation,
-            "exp_to_sat": regime.to_saturation,
-            "term_perf": regime.terminal,
-            "exp_to_term_perf": regime.to_terminal,
-            "avg_perf": regime.average if regime in self.seen else nan,
-            "run_id": self.history.name,
-        }
-
 
 _REASONS = {
     "perf_recovery": "no task has three learning blocks",
@@ -566,3 +586,43 @@ def _runtime(info: Mapping[str, Any], measure: str) -> float:
     except ValueError:
         return nan
     return (times[1] - times[0]).total_seconds()
+
+
+_KEYS = {
+    "pm": "perf_maintenance_mrlep", "pm_tlp": "perf_maintenance_mrtlp", "pr": "perf_recovery",
+    "ft": "forward_transfer_contrast", "ft_ratio": "forward_transfer_ratio",
+    "bt": "backward_transfer_contrast", "bt_ratio": "backward_transfer_ratio",
+    "rp": "ste_rel_perf", "se": "sample_efficiency", "atp": "avg_train_perf", "aep": "avg_eval_perf",
+}  # fmt: skip
+_PER_BLOCK = {"tlp": "term_perf", "sat": "saturation", "ets": "exp_to_sat"}
+_ABSENT = ("cg", "lb", "droop", "rr")
+
+
+def scores(history: History, options: Options) -> dict[str, Score]:
+    """The reference's values as scores, by short name; what it does not compute is NaN."""
+    both = replace(options, maintenance_method="both", transfer_method="both")
+    found = analyse(history, both)
+    tasks = found.metrics["task_metrics"]
+    out = {}
+    for short, key in _KEYS.items():
+        per_task = {} if "_transfer_" in key else {t: v[key] for t, v in tasks.items()}
+        pairs = {
+            (source, target): values[0]
+            for source, entry in tasks.items()
+            for target, values in (entry[key].items() if "_transfer_" in key else ())
+        }
+        value = found.metrics[key]
+        out[short] = Score(
+            value, per_task, pairs, reason=found.reasons.get(key, ""), notes=found.notes
+        )
+    lessons = [r for r in found.regimes() if r["block_type"] == "train"]
+    for short, key in _PER_BLOCK.items():
+        moments = tuple(Moment(r["block_num"], r["task_name"], float(r[key])) for r in lessons)
+        out[short] = mean_of_moments(moments, "nothing was learned")
+    times = {t: v["recovery_times"] for t, v in tasks.items()}
+    out["rt"] = mean_over_tasks(
+        {t: float(np.mean(v)) for t, v in times.items() if v}, "no task is learned twice"
+    )
+    for short in _ABSENT:
+        out[short] = Score(nan, reason="the reference implementation does not compute it")
+    return out

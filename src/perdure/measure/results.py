@@ -1,0 +1,207 @@
+"""Measuring: lifetimes in, scores out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
+
+from perdure.errors import MeasureError, PerdureError
+from perdure.measure import sources
+from perdure.measure.l2m import paper, reference
+from perdure.measure.metric import Life, Metric, Score
+from perdure.measure.sources import Found, Source
+from perdure.store.history import History, common_measure
+from perdure.store.l2logger.write import as_log
+
+Preset = Literal["paper", "reference"]
+PRESETS: tuple[Preset, ...] = ("paper", "reference")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One lifetime's scores."""
+
+    name: str
+    agent: str
+    seed: int | None
+    scores: Mapping[str, Score]
+    reference: Mapping[str, Any] | None = None
+    """In preset ``reference``: the metrics JSON under the reference's own keys."""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """For those keys: why one is undefined."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Results:
+    """Everything measured, and what could not be."""
+
+    preset: Preset
+    measure: str
+    options: Mapping[str, Any]
+    lifetimes: tuple[Measured, ...]
+    failed: Mapping[str, str]
+
+    def table(self) -> dict[str, dict[str, dict[int, float]]]:
+        """For each metric and agent: the value by seed; lifetimes without a seed are counted."""
+        out: dict[str, dict[str, dict[int, float]]] = {}
+        for i, life in enumerate(self.lifetimes):
+            for name, score in life.scores.items():
+                by_agent = out.setdefault(name, {}).setdefault(life.agent, {})
+                by_agent[life.seed if life.seed is not None else i] = score.value
+        return out
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; NaN where undefined."""
+        lifetimes: dict[str, Any] = {}
+        for life in self.lifetimes:
+            if life.reference is not None:
+                lifetimes[life.name] = dict(life.reference)
+            else:
+                lifetimes[life.name] = {n: score_json(s) for n, s in life.scores.items()}
+        out = {
+            "preset": self.preset,
+            "measure": self.measure,
+            "options": dict(self.options),
+            "n": len(self.lifetimes),
+            "lifetimes": lifetimes,
+            "failed": dict(self.failed),
+            "notes": {life.name: list(life.notes) for life in self.lifetimes if life.notes},
+        }
+        if self.preset == "reference":
+            out["reasons"] = {life.name: dict(life.reasons) for life in self.lifetimes}
+        return out
+
+
+def score_json(score: Score) -> dict[str, Any]:
+    """A score as plain values; empty parts are left out."""
+    out: dict[str, Any] = {"value": score.value}
+    if score.per_task:
+        out["per_task"] = dict(score.per_task)
+    if score.pairs:
+        pairs: dict[str, dict[str, float]] = {}
+        for (source, target), value in score.pairs.items():
+            pairs.setdefault(source, {})[target] = value
+        out["pairs"] = pairs
+    if score.over_time:
+        out["over_time"] = [m._asdict() for m in score.over_time]
+    if score.reason:
+        out["reason"] = score.reason
+    if score.notes:
+        out["notes"] = list(score.notes)
+    return out
+
+
+Progress = Callable[[int, int, str], None]
+
+
+def measure_reference(
+    found: Found,
+    options: reference.Options,
+    metrics: Sequence[Metric] = (),
+    progress: Progress | None = None,
+) -> Results:
+    """Each lifetime by itself, as l2metrics 3.1.0 would measure it. ``metrics`` are scored too."""
+    lifetimes, failed, name = [], {}, options.perf_measure or "reward"
+
+    def scorer(history: History) -> dict[str, Score]:
+        return reference.scores(history, options)
+
+    for source in _each(found.sources, progress):
+        try:
+            history = sources.load(source)
+            if "metrics_columns" not in history.info:
+                history = as_log(history)
+            analysis = reference.analyse(history, options)
+            scores = {
+                m.name: m(Life(history, _measure_of(history, options), scorer)) for m in metrics
+            }
+        except PerdureError as e:
+            failed[source.name] = str(e)
+            continue
+        name = analysis.metrics["metrics_column"]
+        lifetimes.append(
+            Measured(
+                source.name, history.agent, history.seed, scores,
+                analysis.metrics, analysis.reasons, analysis.notes,
+            )
+        )  # fmt: skip
+    given = {k: v for k, v in asdict(options).items() if k != "perf_measure"}
+    return Results("reference", name, given, tuple(lifetimes), failed)
+
+
+def _measure_of(history: History, options: reference.Options) -> str:
+    return options.perf_measure or history.measure
+
+
+def read_all(
+    found: Found, progress: Progress | None = None
+) -> tuple[dict[str, History], dict[str, str]]:
+    """The histories that can be read, and why the others cannot."""
+    histories: dict[str, History] = {}
+    failed: dict[str, str] = {}
+    for source in _each(found.sources, progress):
+        try:
+            histories[source.name] = sources.load(source)
+        except PerdureError as e:
+            failed[source.name] = str(e)
+    return histories, failed
+
+
+def measure_paper(
+    histories: Mapping[str, History],
+    options: paper.Options,
+    metrics: Sequence[Metric],
+    failed: Mapping[str, str] | None = None,
+) -> Results:
+    """All lifetimes on one scale, as the papers define their metrics."""
+    problems = dict(failed or {})
+    lives = list(histories.values())
+    if not lives:
+        return Results("paper", options.measure or "", {}, (), problems)
+    measure = options.measure or common_measure(lives)
+    options = replace(options, measure=measure)
+    options = replace(options, limits=paper.limits(lives, options))
+
+    def scorer(history: History) -> Mapping[str, Score]:
+        return paper.scores(history, options)
+
+    lifetimes = []
+    for name, history in histories.items():
+        life = Life(history, measure, scorer)
+        try:
+            scores = {m.name: m(life) for m in metrics}
+        except PerdureError as e:
+            problems[name] = str(e)
+            continue
+        lifetimes.append(Measured(name, history.agent, history.seed, scores, notes=history.notes))
+    return Results("paper", measure, paper.describe(options), tuple(lifetimes), problems)
+
+
+def _each(items: Sequence[Source], progress: Progress | None) -> Iterable[Source]:
+    for i, item in enumerate(items):
+        if progress is not None:
+            progress(i, len(items), item.name)
+        yield item
+    if progress is not None:
+        progress(len(items), len(items), "")
+
+
+def reference_options(settings: Mapping[str, Any]) -> reference.Options:
+    """Options from a settings file of the reference; keys that concern plots and files are its own
+    business and are left aside."""
+    known = set(reference.Options.__dataclass_fields__)
+    chosen = {k: v for k, v in settings.items() if k in known}
+    for key, value in settings.items():
+        if key not in known and key not in _ASIDE:
+            raise MeasureError(f"settings: unknown key {key!r}; known: {', '.join(sorted(known))}")
+        if key == "noise" and any(value or ()):
+            raise MeasureError("settings: noise is random in the reference and not offered here")
+    return reference.Options(**chosen)
+
+
+_ASIDE = {
+    "log_dir", "recursive", "ste_store_mode", "noise", "output_dir", "output", "unit",
+    "show_eval_lines", "do_plot", "plot_types", "do_save", "do_save_settings", "load_settings",
+}  # fmt: skip
