@@ -12,7 +12,9 @@ $(READY): pyproject.toml constraints.txt scripts/setup.sh
 demo: $(READY)
 	@$(BIN)/perdure run demo.toml
 
+# The tests compare with the real l2logger and l2metrics, in an environment of their own.
 test: $(READY)
+	@bash scripts/l2m_env.sh
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(READY)
@@ -26,7 +28,9 @@ format: $(READY)
 
 bench: $(READY)
 	@bash benchmarks/tella_env.sh
+	@bash scripts/l2m_env.sh
 	@$(BIN)/python benchmarks/spine.py
+	@$(BIN)/python benchmarks/measure.py
 
 clean:
-	rm -rf .venv .venv-tella runs
+	rm -rf .venv .venv-tella .venv-l2m runs

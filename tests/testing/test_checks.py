@@ -7,8 +7,16 @@ from gymnasium import spaces
 
 from perdure import registry
 from perdure.agent import Agent
+from perdure.measure.metric import metric
 from perdure.run.executors import Serial
-from perdure.testing import CheckFailed, check_agent, check_executor, check_suite, check_task
+from perdure.testing import (
+    CheckFailed,
+    check_agent,
+    check_executor,
+    check_metric,
+    check_suite,
+    check_task,
+)
 from perdure.types import Suite, Task
 
 
@@ -242,3 +250,38 @@ class Swallows(Serial):
 def test_broken_executors_fail_with_a_useful_sentence(executor, sentence):
     with pytest.raises(CheckFailed, match=sentence):
         check_executor(executor)
+
+
+@pytest.mark.parametrize("name", sorted(registry.metrics()))
+def test_our_metrics_pass(name):
+    check_metric(registry.metrics()[name])
+
+
+def test_a_broken_metric_fails():
+    @metric("broken.draws", better="higher")
+    def draws(life):
+        return np.random.random()
+
+    with pytest.raises(CheckFailed, match="when asked again"):
+        check_metric(draws)
+
+    @metric("broken.names", better="higher")
+    def names(life):
+        return float(len(life.history.tasks[0]))
+
+    with pytest.raises(CheckFailed, match="with tasks renamed"):
+        check_metric(names)
+
+    @metric("broken.crash", better="higher")
+    def crash(life):
+        return life.matrix.values[3, 0]
+
+    with pytest.raises(CheckFailed, match="raised IndexError"):
+        check_metric(crash)
+
+    @metric("broken.silent", better="higher")
+    def silent(life):
+        return float("nan")
+
+    with pytest.raises(CheckFailed, match="without a reason"):
+        check_metric(silent)

@@ -155,7 +155,7 @@ def ls(part: str | None, as_json: bool) -> None:
 @main.command()
 @click.argument("name")
 def check(name: str) -> None:
-    """Check a task, suite, curriculum, agent or run folder. Exit 0 only if all is well."""
+    """Check a task, suite, curriculum, agent, metric or run folder. Exit 0 only if all is well."""
     from perdure.cli import verbs
 
     sys.exit(verbs.check(name))

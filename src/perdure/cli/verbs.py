@@ -156,7 +156,7 @@ def _curricula() -> list[dict[str, str]]:
 
 def check(name: str) -> int:
     """Find out what a name is, and check it."""
-    from perdure.testing import check_agent, check_suite, check_task
+    from perdure.testing import check_agent, check_metric, check_suite, check_task
 
     path = Path(name)
     if (path / "_meta" / "spec.json").is_file():
@@ -166,6 +166,9 @@ def check(name: str) -> int:
     spec = Spec.parse(name)
     if spec.name in registry.entries("suites"):
         return _verdict(name, _problems(check_suite, registry.suite(spec.name)))
+    metric = _find_metric(spec.name)
+    if metric is not None:
+        return _verdict(name, _problems(check_metric, metric))
     found = _find_curriculum(spec)
     if found is not None:
         return _check_curriculum(found)
@@ -185,7 +188,7 @@ def check(name: str) -> int:
         task = replace(task, params={**task.params, **spec.params})
         return _verdict(name, _problems(check_task, suite, task))
     known = [*registry.entries("suites"), *registry.entries("agents"), *registry.curricula()]
-    raise UnknownName("task, suite, curriculum, agent or run folder", name, known)
+    raise UnknownName("task, suite, curriculum, agent, metric or run folder", name, known)
 
 
 def _problems(checker: Callable[..., list[str] | None], *args: Any) -> list[str]:
@@ -197,6 +200,15 @@ def _problems(checker: Callable[..., list[str] | None], *args: Any) -> list[str]
     except CheckFailed as e:
         return e.problems
     return []
+
+
+def _find_metric(name: str) -> Any:
+    """The metric of this name or in this file; None if it is something else."""
+    if registry.is_file_reference(name):
+        thing = registry.load_file(name)
+        return thing if hasattr(thing, "better") and hasattr(thing, "needs") else None
+    paper, dot, _ = name.partition(".")
+    return registry.metrics().get(name) if dot and paper in registry.entries("metrics") else None
 
 
 def _find_curriculum(spec: Spec) -> Curriculum | None:

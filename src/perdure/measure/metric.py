@@ -4,7 +4,7 @@ A metric of one's own is one decorated function::
 
     from perdure.measure.metric import metric
 
-    @metric("mine.worst", better="higher", needs=("evaluations",))
+    @metric("mine.worst", better="higher", needs=("final",))
     def worst(life):
         "Score on the worst task at the end of life."
         return min(life.matrix.last().values())
@@ -104,6 +104,10 @@ NEEDS: dict[str, tuple[Callable[[Life], bool], str]] = {
     "learning": (_has_learning, "nothing was learned in this lifetime"),
     "evaluations": (_has_evaluations, "no task was evaluated"),
     "initial": (_has_initial, "no task was evaluated before any learning"),
+    "final": (
+        lambda life: bool(life.matrix.last()),
+        "no learned task was evaluated after its learning",
+    ),
     "experts": (
         _has_experts,
         "no single-task expert of a learned task (run with --experts, or give --ste DIR)",

@@ -84,17 +84,43 @@ class History:
 
     def only(self, mask: Array) -> History:
         """The history of some experiences."""
-        taken = {n: c.filter(pa.array(mask)) for n, c in self.columns.items()}
+        if np.all(mask):
+            return self
+        chosen = truths(mask)
+        taken = {n: c.filter(chosen) for n, c in self.columns.items()}
         per_row = ("exp", "block", "task", "learning", "adapt", "sleep", "before", "complete")
         cut = {name: getattr(self, name)[mask] for name in (*per_row, "steps")}
         return replace(self, columns=taken, **cut)
 
 
+def numbers(column: pa.ChunkedArray | pa.Array) -> Array:
+    """A column of numbers or truth values without nulls as an array.
+
+    Not by ``to_numpy``: that imports pandas where it is installed, which takes longer than reading
+    a million rows.
+    """
+    truth = pa.types.is_boolean(column.type)
+    if truth:
+        column = column.cast(pa.uint8())
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    parts = [np.from_dlpack(chunk) for chunk in chunks if len(chunk)]
+    if not parts:
+        return np.zeros(0, bool if truth else column.type.to_pandas_dtype())
+    joined = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return joined.view(bool) if truth else joined
+
+
+def truths(mask: Array) -> pa.Array:
+    """A mask as Arrow has it; like :func:`numbers`, without pandas."""
+    bits = pa.py_buffer(np.packbits(mask, bitorder="little"))
+    return pa.Array.from_buffers(pa.bool_(), len(mask), [None, bits])
+
+
 def floats(column: pa.ChunkedArray) -> Array:
     """A column of numbers as float64, NaN for null."""
     if column.null_count:
-        column = pc.fill_null(column.cast(pa.float64()), float("nan"))
-    return np.asarray(column.to_numpy(), np.float64)
+        column = pc.fill_null(column.cast(pa.float64()), pa.scalar(float("nan")))
+    return np.asarray(numbers(column), np.float64)
 
 
 def codes(column: pa.ChunkedArray) -> tuple[list[Any], Array]:
@@ -105,7 +131,7 @@ def codes(column: pa.ChunkedArray) -> tuple[list[Any], Array]:
     if column.num_chunks == 0:
         return [], np.zeros(0, np.int32)
     labels = column.chunk(0).dictionary.to_pylist()
-    index = np.concatenate([c.indices.to_numpy(zero_copy_only=False) for c in column.chunks])
+    index = numbers(pa.chunked_array([c.indices for c in column.chunks]))
     return _in_order(labels, index)
 
 
@@ -166,15 +192,15 @@ def from_table(table: pa.Table, name: str, agent: str = "", seed: int | None = N
     return History(
         name=name,
         tasks=tuple(tasks),
-        exp=table.column("exp").to_numpy(),
-        block=table.column("block").to_numpy(),
+        exp=numbers(table.column("exp")),
+        block=numbers(table.column("block")),
         task=task,
-        learning=table.column("learning").to_numpy(),
+        learning=numbers(table.column("learning")),
         adapt=_is("adapt", kinds, kind),
         sleep=np.zeros(len(task), bool),
         before=_is("before", phases, phase),
         complete=~_is("incomplete", statuses, status),
-        steps=table.column("steps").to_numpy(),
+        steps=numbers(table.column("steps")),
         columns=measures,
         measure=next((m for m in PREFERRED if m in measures), "return"),
         agent=agent,

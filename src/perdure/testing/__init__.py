@@ -1,4 +1,4 @@
-"""Conformance checks for authors of agents, suites and executors.
+"""Conformance checks for authors of agents, suites, metrics and executors.
 
 Each check raises :class:`CheckFailed` with one sentence for every problem it found::
 
@@ -9,7 +9,15 @@ Each check raises :class:`CheckFailed` with one sentence for every problem it fo
 
 from perdure.testing.agents import check_agent
 from perdure.testing.executors import check_executor
+from perdure.testing.metrics import check_metric
 from perdure.testing.report import CheckFailed
 from perdure.testing.suites import check_suite, check_task
 
-__all__ = ["CheckFailed", "check_agent", "check_executor", "check_suite", "check_task"]
+__all__ = [
+    "CheckFailed",
+    "check_agent",
+    "check_executor",
+    "check_metric",
+    "check_suite",
+    "check_task",
+]

@@ -3,95 +3,32 @@ the document (docs/design/metrics.md lists them)."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import pairwise
 from math import isnan, nan
-from typing import Any, Literal
-from weakref import WeakKeyDictionary
+from typing import Any
 
 import numpy as np
 
 from perdure.errors import MeasureError
-from perdure.measure.l2m.smoothing import Window, smooth_reference
+from perdure.measure.l2m.regimes import (
+    Options,
+    Regime,
+    curve_of,
+    expert,
+    joined,
+    regimes,
+    saturated,
+    task_name,
+)
+from perdure.measure.l2m.smoothing import OFFSET, SCALE, smooth_reference, theil_sen
 from perdure.measure.metric import Moment, Score, mean_of_moments, mean_over_tasks
 from perdure.store.history import History
 from perdure.types import Array
 
-SCALE, OFFSET = 100.0, 1.0
-"""Normalised performance lies in [1, 101]."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """The reference's own options, under its own names."""
-
-    perf_measure: str | None = None
-    variant_mode: Literal["aware", "agnostic"] = "aware"
-    ste_averaging_method: Literal["metrics", "time"] = "metrics"
-    aggregation_method: Literal["mean", "median"] = "mean"
-    maintenance_method: Literal["mrlep", "mrtlp", "both"] = "mrlep"
-    transfer_method: Literal["ratio", "contrast", "both"] = "ratio"
-    normalization_method: Literal["task", "run", "none"] = "task"
-    smoothing_method: Window = "flat"
-    smooth_eval_data: bool = False
-    window_length: int | None = None
-    clamp_outliers: bool = False
-    data_range: Mapping[str, Mapping[str, float]] | None = None
-
-    @property
-    def maintenance(self) -> tuple[str, ...]:
-        """The maintenance references to report."""
-        chosen = self.maintenance_method
-        return ("mrlep", "mrtlp") if chosen == "both" else (chosen,)
-
-    @property
-    def transfer(self) -> tuple[str, ...]:
-        """The transfer forms to report."""
-        return ("ratio", "contrast") if self.transfer_method == "both" else (self.transfer_method,)
-
-
-@dataclass(eq=False)
-class Regime:
-    """A maximal run of rows with equal block, type, subtype and task."""
-
-    number: int
-    block: int
-    train: bool
-    sleep: bool
-    task: str
-    exp: Array
-    values: Array
-    """Performance: raw at first, then smoothed, clamped and normalised in place of it."""
-    means: Array = field(init=False)
-    """One value an experience number."""
-    terminal: float = nan
-    average: float = nan
-
-    def finish(self) -> None:
-        """Compute the quantities of the processed curve."""
-        self.means = _by_experience(self.exp, self.values)
-        n = len(self.means)
-        self.terminal = float(np.mean(self.means[int(0.9 * n) :] if self.train else self.means))
-        self.average = float(np.mean(self.values))
-
-    def row(self) -> dict[str, Any]:
-        """The regime as the reference's regime table has it."""
-        saturation, reached = _saturation(self.means)
-        return {
-            "block_num": self.block,
-            "block_type": "train" if self.train else "test",
-            "block_subtype": "sleep" if self.sleep else "wake",
-            "task_name": self.task,
-            "regime_num": self.number,
-            "saturation": saturation,
-            "exp_to_sat": reached,
-            "term_perf": self.terminal,
-            "exp_to_term_perf": int((0.95 if self.train else 0.5) * len(self.means)),
-            "avg_perf": self.average,
-        }
+__all__ = ["Analysis", "Options", "analyse", "scores"]
 
 
 @dataclass(frozen=True)
@@ -118,77 +55,6 @@ def analyse(history: History, options: Options | None = None) -> Analysis:
     return _Reference(history, options or Options()).analysis()
 
 
-def _by_experience(exp: Array, values: Array) -> Array:
-    if len(exp) < 2 or np.all(np.diff(exp) > 0):
-        return values
-    _, place, counts = np.unique(exp, return_inverse=True, return_counts=True)
-    return np.asarray(np.bincount(place, values) / counts)
-
-
-def _saturation(curve: Array) -> tuple[float, int]:
-    smoothed = smooth_reference(curve)
-    at = int(np.argmax(smoothed))
-    return float(smoothed[at]), at
-
-
-def _regimes(history: History, options: Options, what: str) -> list[Regime]:
-    values = history.values(options.perf_measure)
-    keep = history.complete & ~np.isnan(values)
-    if not np.any(keep):
-        raise MeasureError(
-            f"{what} {history.name} has no complete experience with a value of "
-            f"{options.perf_measure or history.measure}"
-        )
-    if not np.all(keep):
-        history, values = history.only(keep), values[keep]
-    names = [_task_name(t, options) for t in history.tasks]
-    merged = list(dict.fromkeys(names))
-    task = np.array([merged.index(n) for n in names], np.int32)[history.task]
-    key = (history.block * 2 + history.learning) * 2 + history.sleep
-    cuts = np.flatnonzero((np.diff(key) != 0) | (np.diff(task) != 0)) + 1
-    edges = [0, *cuts.tolist(), len(task)]
-    return [
-        Regime(
-            number,
-            int(history.block[a]),
-            bool(history.learning[a]),
-            bool(history.sleep[a]),
-            merged[task[a]],
-            history.exp[a:b],
-            values[a:b],
-        )
-        for number, (a, b) in enumerate(itertools.pairwise(edges))
-    ]
-
-
-_experts: WeakKeyDictionary[History, dict[tuple[Any, ...], list[Regime]]] = WeakKeyDictionary()
-
-
-def _expert(history: History, options: Options) -> list[Regime]:
-    """An expert's smoothed regimes: the same for every lifetime, so computed once."""
-    o = options
-    key = (o.perf_measure, o.variant_mode, o.smoothing_method, o.window_length)
-    known = _experts.setdefault(history, {})
-    if key not in known:
-        known[key] = _regimes(history, options, "expert")
-        for regime in known[key]:
-            regime.values = smooth_reference(regime.values, o.smoothing_method, o.window_length)
-    return [copy(regime) for regime in known[key]]
-
-
-def _task_name(name: str, options: Options) -> str:
-    return name.split("_")[0] if options.variant_mode == "agnostic" else name
-
-
-def _joined(regimes: Sequence[Regime]) -> Array:
-    return np.concatenate([r.values for r in regimes]) if regimes else np.zeros(0)
-
-
-def _curve(regimes: Sequence[Regime]) -> Array:
-    """The regimes as one curve, a value an experience number."""
-    return _by_experience(np.concatenate([r.exp for r in regimes]), _joined(regimes))
-
-
 class _Reference:
     """One lifetime on its way through the reference's pipeline."""
 
@@ -197,7 +63,7 @@ class _Reference:
         self.options = options
         self.notes: list[str] = []
         self.reasons: dict[str, str] = {}
-        self.regimes = _regimes(history, options, "log")
+        self.regimes = regimes(history, options, "log")
         trained = dict.fromkeys(r.task for r in self.regimes if r.train)
         self.tasks = list(trained | dict.fromkeys(r.task for r in self.regimes))
         self.experts = self._find_experts()
@@ -219,7 +85,7 @@ class _Reference:
             names = [task] if task in stored else []
             if not names and any(name.split("_")[0] == task for name in stored):
                 names = sorted(name for name in stored if name.startswith(task))
-            runs = [_expert(h, self.options) for name in names for h in stored[name]]
+            runs = [expert(h, self.options) for name in names for h in stored[name]]
             if runs:
                 found[task] = runs
         return found
@@ -237,7 +103,7 @@ class _Reference:
         """All rows that count for a task's range: lifelong ones and its experts' training."""
         own = [r for r in self.regimes if r.task == task]
         theirs = [r for run in self.experts.get(task, ()) for r in run if r.train]
-        return _joined([*own, *theirs])
+        return joined([*own, *theirs])
 
     def _given(self) -> dict[str, tuple[float, float]]:
         out: dict[str, tuple[float, float]] = {}
@@ -248,7 +114,7 @@ class _Reference:
                 raise MeasureError(
                     f"data range of {name!r}: expected {{'min': number, 'max': number}}, got {limits!r}"
                 ) from e
-            task = _task_name(name.lower(), self.options)
+            task = task_name(name.lower(), self.options)
             before = out.get(task, (low, high))
             out[task] = (min(low, before[0]), max(high, before[1]))
         return out
@@ -373,7 +239,7 @@ class _Reference:
         for task in self.tasks:
             lessons = self._regimes_of(task, train=True, awake=True)
             times[task] = []
-            for before, after in itertools.pairwise(lessons):
+            for before, after in pairwise(lessons):
                 reached = np.flatnonzero(after.means >= before.terminal)
                 times[task].append(float(reached[0] if len(reached) else len(after.values) + 1))
         if sum(map(len, times.values())) < 2:
@@ -381,7 +247,7 @@ class _Reference:
         for task, found in times.items():
             tasks[task]["recovery_times"] = found
             if len(found) >= 2:
-                tasks[task]["perf_recovery"] = -theil_sen(found)
+                tasks[task]["perf_recovery"] = -theil_sen(range(len(found)), found)
 
     def _averages(self, tasks: dict[str, dict[str, Any]]) -> None:
         for key, train in (("avg_train_perf", True), ("avg_eval_perf", False)):
@@ -432,7 +298,7 @@ class _Reference:
             own = self._regimes_of(target, train=True)
             first = own[0].number if own else len(self.regimes)
             tests = self._regimes_of(target, train=False)
-            for e1, e2 in itertools.pairwise(tests):
+            for e1, e2 in pairwise(tests):
                 value = _change(e1.terminal, e2.terminal, contrast)
                 if value is None:
                     continue
@@ -453,28 +319,28 @@ class _Reference:
 
     def _averaged(self, task: str) -> list[Array]:
         """The expert runs as one curve, cut to the shortest."""
-        curves = [_joined(run) for run in self._expert_lessons(task)]
+        curves = [joined(run) for run in self._expert_lessons(task)]
         shortest = min(map(len, curves), default=0)
         return [np.mean([c[:shortest] for c in curves], axis=0)] if shortest else []
 
     def _expert_curves(self, task: str) -> list[Array]:
         if self.options.ste_averaging_method == "time":
             return self._averaged(task)
-        return [_joined(run) for run in self._expert_lessons(task)]
+        return [joined(run) for run in self._expert_lessons(task)]
 
     def _expert_saturations(self, task: str) -> list[tuple[float, int]]:
         if self.options.ste_averaging_method == "time":
-            return [_saturation(c) for c in self._averaged(task)]
-        return [_saturation(_curve(run)) for run in self._expert_lessons(task) if run]
+            return [saturated(c) for c in self._averaged(task)]
+        return [saturated(curve_of(run)) for run in self._expert_lessons(task) if run]
 
     def _relative(self, tasks: dict[str, dict[str, Any]]) -> None:
         for task in self.tasks:
-            curve = _joined(self._regimes_of(task, train=True, awake=True))
+            curve = joined(self._regimes_of(task, train=True, awake=True))
             ratios = []
-            for expert in self._expert_curves(task):
-                n = min(len(curve), len(expert))
+            for theirs in self._expert_curves(task):
+                n = min(len(curve), len(theirs))
                 if n:
-                    ratios.append(_ratio(float(curve[:n].sum()), float(expert[:n].sum())))
+                    ratios.append(_ratio(float(curve[:n].sum()), float(theirs[:n].sum())))
             if ratios:
                 tasks[task]["ste_rel_perf_vals"] = ratios
                 tasks[task]["ste_rel_perf"] = float(np.mean(ratios))
@@ -485,14 +351,14 @@ class _Reference:
             experts = self._expert_saturations(task)
             if not lessons or not experts:
                 continue
-            saturation, reached = _saturation(_curve(lessons))
+            saturation, reached = saturated(curve_of(lessons))
             out = tasks[task]
             if reached == 0:
                 self.notes.append(
                     f"task {task}: saturated at its first experience, no sample efficiency"
                 )
                 continue
-            slope = _slope(np.concatenate([r.exp for r in lessons]), _joined(lessons))
+            slope = _slope(np.concatenate([r.exp for r in lessons]), joined(lessons))
             stats = [(theirs, needed) for theirs, needed in experts if needed]
             out["ste_saturation_vals"] = [theirs for theirs, _ in stats]
             out["ste_exp_to_sat_vals"] = [needed for _, needed in stats]
@@ -511,10 +377,10 @@ class _Reference:
 
     def _describe(self, tasks: dict[str, dict[str, Any]]) -> dict[str, Any]:
         info = self.history.info
-        everything = _joined(self.regimes)
+        everything = joined(self.regimes)
         for task in self.tasks:
             mine = [r for r in self.regimes if r.task == task]
-            rows = _joined(mine)
+            rows = joined(mine)
             tasks[task] |= {
                 "min": float(rows.min()),
                 "max": float(rows.max()),
@@ -549,13 +415,6 @@ _REASONS = {
     "ste_rel_perf": "no single-task expert of a task that was learned",
     "sample_efficiency": "no single-task expert of a task that was learned and took time to saturate",
 }
-
-
-def theil_sen(values: Sequence[float]) -> float:
-    """The median slope between all pairs of points, at 0, 1, 2, …"""
-    y = np.asarray(values, np.float64)
-    i, j = np.triu_indices(len(y), 1)
-    return float(np.median((y[j] - y[i]) / (j - i)))
 
 
 def _change(before: float, after: float, contrast: bool) -> float | None:

@@ -1,7 +1,8 @@
-"""Window smoothing of learning curves."""
+"""Numbers that both presets share: window smoothing, the common scale, a robust slope."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -10,6 +11,9 @@ from perdure.types import Array
 
 Window = Literal["flat", "hanning", "hamming", "bartlett", "blackman", "none"]
 WINDOWS: tuple[Window, ...] = ("flat", "hanning", "hamming", "bartlett", "blackman", "none")
+
+SCALE, OFFSET = 100.0, 1.0
+"""Normalised performance lies in [1, 101]."""
 
 SHARE = 0.2
 LONGEST = 100
@@ -54,3 +58,10 @@ def smooth_centred(x: Array, window: Window = "flat", wanted: int | None = None)
     smoothed = np.convolve(weights, mirrored, mode="valid")
     # Rounding must not carry a mean outside of what it is the mean of.
     return np.asarray(np.clip(smoothed, x.min(), x.max()))
+
+
+def theil_sen(x: Sequence[float], y: Sequence[float]) -> float:
+    """The median slope between all pairs of points."""
+    a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    i, j = np.triu_indices(len(b), 1)
+    return float(np.median((b[j] - b[i]) / (a[j] - a[i])))

@@ -1,0 +1,120 @@
+"""A lifetime cut into sections: one task's experiences in one block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from perdure.measure.l2m.smoothing import Window, smooth_centred
+from perdure.measure.stats import LARGEST
+from perdure.store.history import History
+from perdure.types import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """One task's experiences in one block: its part of a learning or an evaluation block."""
+
+    task: str
+    block: int
+    learning: bool
+    asleep: bool
+    order: int
+    """Its place among the sections of the lifetime."""
+    raw: Array
+    """One value an experience, smoothed where learned; empty where learning was not measured."""
+    values: Array
+    """The same, clamped and normalised."""
+
+    @cached_property
+    def mean(self) -> float:
+        """Of an evaluation: its evaluation performance."""
+        return float(np.mean(self.values))
+
+    @cached_property
+    def terminal(self) -> float:
+        """Terminal learning performance: the mean of the last tenth, of one experience at least."""
+        return float(np.mean(self.values[-tenth(len(self.values)) :]))
+
+
+def tenth(n: int) -> int:
+    """How many of ``n`` experiences are a tenth, rounded up."""
+    return max(1, -(-n // 10))
+
+
+def joined(sections: Iterable[Section]) -> Array:
+    """Their processed values in one curve."""
+    return np.concatenate([s.values for s in sections])
+
+
+def by_task(sections: Iterable[Section]) -> dict[str, tuple[Section, ...]]:
+    """The sections of each task, in order."""
+    found: dict[str, list[Section]] = {}
+    for section in sections:
+        found.setdefault(section.task, []).append(section)
+    return {task: tuple(mine) for task, mine in found.items()}
+
+
+def usable(values: Array) -> Array:
+    """Which values can be measured: not NaN, infinite or too large to be squared."""
+    return np.asarray(np.abs(values) <= LARGEST)
+
+
+def cut(
+    history: History, measure: str, smoothing: Window = "flat", window: int | None = None
+) -> list[Section]:
+    """The sections of a lifetime in order, learning smoothed, nothing else processed.
+
+    Rows of one task in one block are one section though others lie between them: exposures that
+    run side by side interleave. Incomplete rows and rows without a value count for nothing, but
+    for this: a lesson without any value is still a lesson and separates evaluations.
+    """
+    values = history.values(measure)
+    good = history.complete & usable(values)
+    keep = np.flatnonzero(~history.adapt & ~history.before & (good | history.learning))
+    kind = history.learning[keep] * 2 + history.sleep[keep]
+    key = (history.block[keep].astype(np.int64) * 4 + kind) * max(len(history.tasks), 1)
+    key += history.task[keep]
+    order = np.argsort(key, kind="stable")
+    cuts = np.flatnonzero(np.diff(key[order])) + 1
+    groups = np.split(keep[order], cuts) if len(keep) else []
+    groups.sort(key=lambda group: (int(history.block[group[0]]), int(group[0])))
+    found = []
+    for place, group in enumerate(groups):
+        first = int(group[0])
+        measured = group[good[group]]
+        curve = _one_each(history.exp[measured], values[measured])
+        learning = bool(history.learning[first])
+        if learning:
+            curve = smooth_centred(curve, smoothing, window)
+        task, block = history.tasks[history.task[first]], int(history.block[first])
+        asleep = bool(history.sleep[first])
+        found.append(Section(task, block, learning, asleep, place, curve, curve))
+    return found
+
+
+def _one_each(exp: Array, values: Array) -> Array:
+    """One value an experience: rows of one number, from several workers, are averaged."""
+    step = np.diff(exp)
+    if np.all(step > 0):
+        return values
+    if np.any(step < 0):
+        order = np.argsort(exp, kind="stable")
+        exp, values = exp[order], values[order]
+    starts = np.flatnonzero(np.diff(exp, prepend=exp[0] - 1))
+    return np.asarray(np.add.reduceat(values, starts) / np.diff(starts, append=len(exp)))
+
+
+def cut_expert(
+    expert: History, task: str, measure: str, smoothing: Window, window: int | None
+) -> tuple[Section, ...]:
+    """An expert's learning of its task while awake; nothing where that was not measured."""
+    if measure not in expert.columns:
+        return ()
+    sections = cut(expert, measure, smoothing, window)
+    return tuple(
+        s for s in sections if s.learning and not s.asleep and s.task == task and len(s.raw)
+    )
