@@ -258,14 +258,20 @@ def make_agent(spec: Spec, world: World, factory: Factory | None = None) -> Agen
     """Build an agent: a learner, or strategies composed with one (``ewc+ppo``)."""
     *strategies, learner = spec.name.split("+") if ".py:" not in spec.name else [spec.name]
     base = factory or registry.load("agents", learner)
-    wraps = [registry.load("strategies", name) for name in strategies]
     what = f"agent {spec.name}"
     if not callable(base):
         raise SpecError(f"{what} is {base!r}, expected an Agent class or a function giving one")
+    if len(strategies) > 1:
+        raise SpecError(f"{what}: one strategy and one learner, as in ewc+ppo")
     try:
-        agent = registry.call_with(what, base, world, **spec.params)
-        for wrap in reversed(wraps):
-            agent = wrap(agent)
+        if not strategies:
+            agent = registry.call_with(what, base, world, **spec.params)
+        else:
+            keep = registry.load("strategies", strategies[0])
+            own, rest = _shared_out(spec.params, base)
+            learning = registry.call_with(f"learner {learner}", base, world, **own)
+            what = f"strategy {strategies[0]}"
+            agent = registry.call_with(what, keep, learning, **rest).agent()
     except PerdureError:
         raise
     except Exception as e:
@@ -273,6 +279,15 @@ def make_agent(spec: Spec, world: World, factory: Factory | None = None) -> Agen
     if not isinstance(agent, Agent):
         raise SpecError(f"{what} gave {type(agent).__name__}, expected a perdure.Agent")
     return agent
+
+
+def _shared_out(
+    params: Mapping[str, Any], learner: Factory
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The parameters that the learner takes, and the rest, which are the strategy's."""
+    takes = inspect.signature(learner).parameters
+    own = {k: v for k, v in params.items() if k in takes}
+    return own, {k: v for k, v in params.items() if k not in takes}
 
 
 def make_plan(spec: RunSpec, factories: Mapping[str, Factory] | None = None) -> Plan:

@@ -8,7 +8,7 @@ bandit              one step, the context says which arm pays                   
 reach               continuous action, reward −|a − target|                         return 0
 count               fixed-length episodes, reward = action; for testing the loop    = length
 drift               continuing: follow a drifting target forever                    1 per step
-blobs               labelled 2-D points, classes turned by an angle                 accuracy ≈ 1
+blobs               labelled 2-D points, classes turned and moved                   accuracy ≈ 1
 ==================  ==============================================================  ============
 """
 
@@ -205,7 +205,8 @@ class Drift(gymnasium.Env[Array, int]):
 
 
 class Blobs:
-    """Points around ``classes`` centres on a circle that is turned by ``angle`` degrees."""
+    """Points around ``classes`` centres on a circle that is turned by ``angle`` degrees and moved to
+    the right by ``shift``."""
 
     def __init__(
         self,
@@ -215,12 +216,13 @@ class Blobs:
         examples: int = 256,
         batch_size: int = 32,
         noise: float = 0.15,
+        shift: float = 0.0,
     ) -> None:
         self.batch_size = batch_size
         rng = rng_for(int(learning), "blobs", str(angle), classes, examples)
         self.targets: Array = rng.integers(classes, size=examples)
         turn = np.deg2rad(angle) + 2 * np.pi * self.targets / classes
-        centres = np.stack([np.cos(turn), np.sin(turn)], axis=1)
+        centres = np.stack([np.cos(turn) + shift, np.sin(turn)], axis=1)
         self.inputs: Array = (centres + rng.normal(0, noise, (examples, 2))).astype(np.float32)
 
     def __len__(self) -> int:
@@ -281,6 +283,7 @@ class ToySuite(Suite):
             "meta": meta,
             "drift": drift,
             "blobs": blobs,
+            "islands": islands,
             "deployed": deployed,
             "check": check,
         }
@@ -344,11 +347,23 @@ def drift(steps: int = 2000) -> Curriculum:
 def blobs(epochs: int = 5) -> Curriculum:
     """Labelled data: the same classes turned by 0°, 45° and 90°."""
     tasks = [Task("toy", "blobs", f"turn{a}", {"angle": a}) for a in (0, 45, 90)]
+    return _labelled("toy/blobs", tasks, epochs)
+
+
+def islands(islands: int = 2, epochs: int = 20) -> Curriculum:
+    """Labelled data far apart, labelled otherwise in each place: all of it can be known at once, and
+    who keeps nothing forgets."""
+    tasks = [
+        Task("toy", "blobs", f"island{k}", {"shift": 4.0 * k, "angle": 90.0 * k})
+        for k in range(islands)
+    ]
+    return _labelled("toy/islands", tasks, epochs)
+
+
+def _labelled(name: str, tasks: Sequence[Task], epochs: int) -> Curriculum:
     blocks = [learn(Exposure(t, epochs, "epochs")) for t in tasks]
-    return Curriculum(
-        "toy/blobs",
-        curricula.interleave(blocks, evaluate(*(Exposure(t, 1, "epochs") for t in tasks))),
-    )
+    evaluation = evaluate(*(Exposure(t, 1, "epochs") for t in tasks))
+    return Curriculum(name, curricula.interleave(blocks, evaluation))
 
 
 def deployed(before: int = 1000, steps: int = 1000) -> Curriculum:

@@ -32,6 +32,7 @@ class DQNAgent(TorchLearner):
     learns_from = ("environments",)
 
     max_grad = 10.0
+    replayable = True
 
     def __init__(
         self,

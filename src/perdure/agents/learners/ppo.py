@@ -13,7 +13,7 @@ from perdure.agents.networks.adam import Adam
 from perdure.agents.networks.checks import check_ranges, transitions_of
 from perdure.agents.networks.encoders import Inputs, encoder_for
 from perdure.agents.networks.learner import Minibatch, TorchLearner, network
-from perdure.agents.networks.policies import Policy, policy_for
+from perdure.agents.networks.policies import Categorical, Policy, policy_for
 from perdure.agents.networks.ring import Ring
 from perdure.types import Array, Batch, Context, Measures, State, World
 
@@ -90,6 +90,7 @@ class PPOAgent(TorchLearner):
             check_ranges("ppo", **{name: (value, 0, np.inf)})
         self.inputs = Inputs(world.observation_space)
         self.policy = policy_for("ppo", world.action_space)
+        self.predicts = "logits" if isinstance(self.policy, Categorical) else "numbers"
         self.net = network(world, lambda: ActorCritic(self.inputs, self.policy, hidden))
         self.optimizer = Adam(self.net.parameters(), lr)
         self.gamma, self.lam, self.clip, self.entropy = gamma, lam, clip, entropy

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TypeAlias, TypeVar
+from math import isinf
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -16,6 +17,9 @@ from perdure.agents.networks.adam import Adam
 from perdure.seeds import seed_for
 from perdure.types import Array, State, World
 
+if TYPE_CHECKING:
+    from perdure.agents.strategies.base import Strategy
+
 Minibatch: TypeAlias = Mapping[str, Tensor]
 """Named tensors whose rows belong together; ``obs`` holds the network's inputs."""
 
@@ -25,14 +29,19 @@ N = TypeVar("N", bound=nn.Module)
 class TorchLearner(Agent):
     """An agent that learns by steps down the gradient of a loss on minibatches.
 
-    A strategy can add a penalty to :meth:`loss`, work on the gradients in :meth:`descend` between
-    ``backward`` and ``step``, keep minibatches and predictions of the past, and mask or copy
-    parameters in place.
+    A strategy can extend the minibatch, add to the loss, work on the gradients between ``backward``
+    and ``step``, keep rows and predictions of the past, and mask or copy parameters in place.
     """
 
     net: nn.Module
     optimizer: Adam
     max_grad: float
+    predicts: Literal["logits", "numbers"] = "numbers"
+    """Whether predictions are logits of classes (or actions), or just numbers."""
+    replayable: bool = False
+    """Whether the loss still means something on rows of long ago."""
+    strategy: Strategy | None = None
+    """How the past is kept; None is to keep nothing."""
 
     @abstractmethod
     def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
@@ -48,11 +57,21 @@ class TorchLearner(Agent):
 
     def descend(self, batch: Minibatch) -> dict[str, float]:
         """One step of the optimiser down the loss of a minibatch."""
+        keep = self.strategy
+        if keep is not None:
+            batch = keep.extend(batch)
         loss, measures = self.loss(batch)
+        if keep is not None:
+            loss = keep.objective(batch, loss)
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        self.optimizer.clip(self.max_grad)
+        if keep is not None:
+            keep.project()
+        if not isinf(self.max_grad):
+            self.optimizer.clip(self.max_grad)
         self.optimizer.step()
+        if keep is not None:
+            keep.stepped()
         return {name: value.item() for name, value in measures.items()}
 
     def state(self) -> dict[str, Array]:

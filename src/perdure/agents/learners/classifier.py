@@ -1,0 +1,68 @@
+"""Classifier: softmax regression on a network, from labelled data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from perdure.agents.networks.adam import Adam
+from perdure.agents.networks.checks import check_ranges, discrete_for
+from perdure.agents.networks.encoders import Inputs, encoder_for
+from perdure.agents.networks.learner import Minibatch, TorchLearner, network
+from perdure.errors import AgentFault
+from perdure.types import Array, Batch, Context, Examples, Measures, World
+
+
+class ClassifierAgent(TorchLearner):
+    """Learns each minibatch once, by Adam down the cross-entropy. Labels are the action space."""
+
+    learns_from = ("data",)
+    predicts = "logits"
+    replayable = True
+    max_grad = inf
+
+    def __init__(self, world: World, lr: float = 1e-3, hidden: Sequence[int] = (64, 64)) -> None:
+        super().__init__(world)
+        check_ranges("classifier", lr=(lr, 0, inf))
+        space = discrete_for("classifier", world.action_space)
+        self.inputs, self.start = Inputs(world.observation_space), int(space.start)
+
+        def build() -> nn.Module:
+            encoder, features = encoder_for(self.inputs, hidden, nn.ReLU)
+            return nn.Sequential(encoder, nn.Linear(features, int(space.n)))
+
+        self.net = network(world, build)
+        self.optimizer = Adam(self.net.parameters(), lr)
+
+    def act(self, obs: Any, ctx: Context) -> Array:
+        self.net.eval()
+        with torch.inference_mode():
+            best: Array = self.net(self.inputs(obs)).argmax(dim=1).numpy()
+        self.net.train()
+        return best + self.start
+
+    def learn(self, batch: Batch, ctx: Context) -> Measures | None:
+        if not isinstance(batch, Examples):
+            raise AgentFault(
+                f"classifier learns from labelled data, got {type(batch).__name__}: expose it to "
+                "epochs or batches"
+            )
+        targets = torch.tensor(batch.targets, dtype=torch.int64) - self.start
+        return self.descend({"obs": self.inputs(batch.inputs), "targets": targets})
+
+    def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
+        logits = self.predict(batch)
+        loss = nn.functional.cross_entropy(logits, batch["targets"])
+        right = (logits.argmax(dim=1) == batch["targets"]).float().mean()
+        return loss, {"loss": loss.detach(), "accuracy": right}
+
+    def predict(self, batch: Minibatch) -> Tensor:
+        logits: Tensor = self.net(batch["obs"])
+        return logits
+
+
+agent = ClassifierAgent

@@ -1,0 +1,168 @@
+"""What a strategy is: hooks around a learner's steps, and a word when a task begins and ends.
+
+One step of a learner, ``descend``, with a strategy::
+
+    batch = strategy.extend(batch)              # add rows of the past
+    loss = strategy.objective(batch, loss)      # add a penalty
+    backward; strategy.project()                # change gradients
+    clip, optimiser step; strategy.stepped()    # look at, or undo, what moved
+
+A task begins when a learn block brings another task than the one learned last, so that evaluations
+in the middle of a task are no boundary. It ends when the next begins. Where task identity is hidden
+every learn block counts as a task of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from torch import Tensor
+
+from perdure.agent import Agent
+from perdure.agents.networks.learner import Minibatch, TorchLearner
+from perdure.errors import SpecError
+from perdure.types import Array, Batch, Block, Context, Measures, Results, State, Transitions
+
+NEEDS: dict[str, tuple[Callable[[TorchLearner], bool], str]] = {
+    "replay": (
+        lambda learner: learner.replayable,
+        "its loss is meaningless on rows of the past: they were drawn by an older policy",
+    ),
+    "logits": (lambda learner: learner.predicts == "logits", "it predicts numbers, not classes"),
+    "data": (
+        lambda learner: "data" in learner.learns_from,
+        "it learns from environments, and this strategy replays labelled inputs",
+    ),
+}
+"""What a strategy may ask of a learner, beyond a loss, predictions, parameters and an optimiser."""
+
+
+class Strategy:
+    """Keeps nothing; the base of all strategies. Override the hooks that are needed."""
+
+    needs: ClassVar[tuple[str, ...]] = ()
+    """Names of :data:`NEEDS`."""
+
+    def __init__(self, learner: TorchLearner) -> None:
+        name = type(self).__module__.rpartition(".")[2]
+        if not isinstance(learner, TorchLearner):
+            raise SpecError(
+                f"strategy {name} works with learners that offer a loss, predictions, parameters and "
+                f"an optimiser; {type(learner).__name__} is a closed box"
+            )
+        for need in self.needs:
+            offered, why_not = NEEDS[need]
+            if not offered(learner):
+                raise SpecError(
+                    f"strategy {name} cannot work with {type(learner).__name__}: {why_not}"
+                )
+        self.learner = learner
+        self.task = ""
+        """Key of the task being learned; empty before the first."""
+        self.tasks = 0
+        """How many tasks have begun."""
+
+    def agent(self) -> Kept:
+        """The learner composed with this strategy."""
+        return Kept(self.learner, self)
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """The agent's generator, which the loop checkpoints."""
+        return self.learner.rng
+
+    def extend(self, batch: Minibatch) -> Minibatch:
+        """The minibatch to learn from."""
+        return batch
+
+    def objective(self, batch: Minibatch, loss: Tensor) -> Tensor:
+        """The loss to descend."""
+        return loss
+
+    def project(self) -> None:
+        """Change the gradients of ``learner.optimizer`` in place."""
+
+    def stepped(self) -> None:
+        """The optimiser has moved the parameters."""
+
+    def begin(self) -> None:
+        """Another task begins; ``tasks`` counts it already."""
+
+    def end(self) -> None:
+        """The task is over: the next has not begun."""
+
+    def using(self, ctx: Context) -> None:
+        """The agent is about to act or learn; masks by task belong here."""
+
+    def state(self) -> dict[str, Array]:
+        """What the strategy keeps, as arrays."""
+        return {}
+
+    def load(self, state: State) -> None:
+        """Take over what :meth:`state` gave."""
+
+
+class Kept(Agent):
+    """A learner composed with a strategy: an agent like any other."""
+
+    def __init__(self, learner: TorchLearner, strategy: Strategy) -> None:
+        self.learner, self.strategy, self.world = learner, strategy, learner.world
+        learner.strategy = strategy
+        self.learns_from = learner.learns_from  # type: ignore[misc]
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """The learner's generator: the loop checkpoints and lends it."""
+        return self.learner.rng
+
+    @rng.setter
+    def rng(self, value: np.random.Generator) -> None:
+        self.learner.rng = value
+
+    def act(self, obs: Any, ctx: Context) -> Array | Sequence[Any]:
+        self.strategy.using(ctx)
+        return self.learner.act(obs, ctx)
+
+    def learn(self, batch: Batch, ctx: Context) -> Measures | None:
+        self.strategy.using(ctx)
+        return self.learner.learn(batch, ctx)
+
+    def observe(self, batch: Transitions, ctx: Context) -> None:
+        self.learner.observe(batch, ctx)
+
+    def choose(self, options: Sequence[Block], results: Results) -> int:
+        return self.learner.choose(options, results)
+
+    def enter(self, ctx: Context) -> None:
+        if ctx.learning and ctx.event in ("task", "variant"):
+            task = "\n".join(sorted(set(ctx.tasks))) if ctx.tasks else f"block {ctx.block}"
+            if task != self.strategy.task:
+                if self.strategy.task:
+                    self.strategy.end()
+                self.strategy.task = task
+                self.strategy.tasks += 1
+                self.strategy.begin()
+        self.learner.enter(ctx)
+
+    def leave(self, ctx: Context) -> None:
+        self.learner.leave(ctx)
+
+    def state(self) -> State | None:
+        inner = self.learner.state()
+        return {
+            **inner,
+            **{f"strategy.{k}": v for k, v in self.strategy.state().items()},
+            "strategy.task": np.frombuffer(self.strategy.task.encode(), np.uint8).copy(),
+            "strategy.tasks": np.array(self.strategy.tasks),
+        }
+
+    def load(self, state: State) -> None:
+        kept = {
+            k.removeprefix("strategy."): v for k, v in state.items() if k.startswith("strategy.")
+        }
+        self.strategy.task = np.asarray(kept.pop("task"), np.uint8).tobytes().decode()
+        self.strategy.tasks = int(kept.pop("tasks"))
+        self.learner.load({k: v for k, v in state.items() if not k.startswith("strategy.")})
+        self.strategy.load(kept)

@@ -1,0 +1,138 @@
+"""Rows of the past: uniform reservoirs, over all of life or a quota for each task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from perdure.agents.networks.learner import Minibatch
+from perdure.errors import SpecError
+from perdure.types import Array, State
+
+
+class Reservoir:
+    """A uniform sample of all rows it was ever offered (Vitter's algorithm R).
+
+    Rows of minibatches, whatever columns they have; room is made when the first come.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        if capacity < 1:
+            raise SpecError(f"a memory needs room for at least one row, got {capacity}")
+        self.capacity = capacity
+        self.columns: dict[str, Array] = {}
+        self.offered = 0
+
+    def __len__(self) -> int:
+        return min(self.offered, self.capacity)
+
+    def offer(self, batch: Minibatch, rng: np.random.Generator) -> None:
+        """Keep each row with the probability that makes the sample uniform."""
+        rows = {name: value.detach().numpy() for name, value in batch.items()}
+        n = len(next(iter(rows.values())))
+        if not self.columns:
+            self.columns = {
+                name: np.empty((self.capacity, *v.shape[1:]), v.dtype) for name, v in rows.items()
+            }
+        numbers = np.arange(self.offered, self.offered + n)
+        # Row number i (from 0) takes any of i + 1 places; those beyond the capacity are none. Of
+        # several rows with the same place the last stays, as if they had come one by one.
+        places = np.where(numbers < self.capacity, numbers, rng.integers(numbers + 1))
+        keep = places < self.capacity
+        for name, v in rows.items():
+            self.columns[name][places[keep]] = v[keep]
+        self.offered += n
+
+    def draw(self, rows: int, rng: np.random.Generator) -> Minibatch:
+        """Rows drawn uniformly, with replacement."""
+        return self.at(rng.integers(len(self), size=rows))
+
+    def at(self, indices: Array) -> Minibatch:
+        """The rows at these places."""
+        return {name: torch.tensor(v[indices]) for name, v in self.columns.items()}
+
+    def all(self) -> Minibatch:
+        """Every row."""
+        return self.at(np.arange(len(self)))
+
+    def clear(self) -> None:
+        """Forget every row."""
+        self.offered = 0
+
+    def state(self, prefix: str) -> dict[str, Array]:
+        """Copies of the rows, and how many were offered."""
+        out = {f"{prefix}.{name}": v[: len(self)].copy() for name, v in self.columns.items()}
+        out[f"{prefix}.offered"] = np.array(self.offered)
+        return out
+
+    def load(self, prefix: str, state: State) -> None:
+        """Take over rows that :meth:`state` gave."""
+        self.offered = int(state[f"{prefix}.offered"])
+        self.columns = {}
+        for key, value in state.items():
+            if key.startswith(f"{prefix}.") and key != f"{prefix}.offered":
+                rows = np.asarray(value)
+                room = np.empty((self.capacity, *rows.shape[1:]), rows.dtype)
+                room[: len(rows)] = rows
+                self.columns[key.removeprefix(f"{prefix}.")] = room
+
+
+class Quotas:
+    """A reservoir of ``quota`` rows for each task."""
+
+    def __init__(self, quota: int) -> None:
+        self.quota = quota
+        self.tasks: list[Reservoir] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self.tasks))
+
+    def begin(self) -> None:
+        """What is offered from now on belongs to another task."""
+        self.tasks.append(Reservoir(self.quota))
+
+    def offer(self, batch: Minibatch, rng: np.random.Generator) -> None:
+        """Rows of the task that began last."""
+        self.tasks[-1].offer(batch, rng)
+
+    def draw(self, rows: int, rng: np.random.Generator, past: int | None = None) -> Minibatch:
+        """Rows drawn uniformly from those of the first ``past`` tasks, or of all."""
+        chosen = [t for t in self.tasks[:past] if len(t)]
+        sizes = np.array([len(t) for t in chosen])
+        which = rng.integers(sizes.sum(), size=rows)
+        ends = np.cumsum(sizes)
+        owner = np.searchsorted(ends, which, side="right")
+        parts = [
+            t.at(which[owner == k] - (ends[k] - sizes[k]))
+            for k, t in enumerate(chosen)
+            if np.any(owner == k)
+        ]
+        return joined(parts)
+
+    def state(self, prefix: str) -> dict[str, Array]:
+        """Every task's rows."""
+        out: dict[str, Array] = {f"{prefix}.tasks": np.array(len(self.tasks))}
+        for k, task in enumerate(self.tasks):
+            out |= task.state(f"{prefix}{k}")
+        return out
+
+    def load(self, prefix: str, state: State) -> None:
+        """Take over rows that :meth:`state` gave."""
+        self.tasks = [Reservoir(self.quota) for _ in range(int(state[f"{prefix}.tasks"]))]
+        for k, task in enumerate(self.tasks):
+            task.load(f"{prefix}{k}", state)
+
+
+def joined(parts: list[Minibatch]) -> Minibatch:
+    """Minibatches of the same columns, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    return {name: torch.cat([p[name] for p in parts]) for name in parts[0]}
+
+
+def rows_of(batch: Mapping[str, Tensor]) -> int:
+    """How many rows a minibatch has."""
+    return len(next(iter(batch.values())))

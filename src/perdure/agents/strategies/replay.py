@@ -1,0 +1,58 @@
+"""Experience replay (Rolnick et al., 2019; Chaudhry et al., 2019): learn some of the past again.
+
+A minibatch B of the present is learned together with as many rows M of the past, in one loss::
+
+    L = mean over B ∪ M of ℓ
+
+The memory holds a uniform sample: of all of life (``quota = 0``: one reservoir of ``memory`` rows),
+or of each task (``quota`` rows a task; only finished tasks are replayed).
+"""
+
+from __future__ import annotations
+
+from perdure.agents.networks.learner import Minibatch, TorchLearner
+from perdure.agents.strategies.base import Strategy
+from perdure.agents.strategies.memory import Quotas, Reservoir, joined, rows_of
+from perdure.types import Array, State
+
+
+class Replay(Strategy):
+    """Replays ``share`` rows of the past for every row of the present."""
+
+    needs = ("replay",)
+
+    def __init__(
+        self, learner: TorchLearner, memory: int = 1000, quota: int = 0, share: float = 1.0
+    ) -> None:
+        super().__init__(learner)
+        self.share = share
+        self.quotas = Quotas(quota) if quota else None
+        self.reservoir = Reservoir(memory)
+
+    def begin(self) -> None:
+        if self.quotas is not None:
+            self.quotas.begin()
+
+    def extend(self, batch: Minibatch) -> Minibatch:
+        rows = max(1, round(self.share * rows_of(batch)))
+        old: list[Minibatch] = []
+        if self.quotas is not None:
+            if self.tasks > 1:
+                old = [self.quotas.draw(rows, self.rng, past=self.tasks - 1)]
+            self.quotas.offer(batch, self.rng)
+        else:
+            if self.tasks > 1:
+                old = [self.reservoir.draw(rows, self.rng)]
+            self.reservoir.offer(batch, self.rng)
+        return joined([batch, *old])
+
+    def state(self) -> dict[str, Array]:
+        kept = self.reservoir if self.quotas is None else self.quotas
+        return kept.state("memory")
+
+    def load(self, state: State) -> None:
+        kept = self.reservoir if self.quotas is None else self.quotas
+        kept.load("memory", state)
+
+
+strategy = Replay
