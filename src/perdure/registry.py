@@ -369,6 +369,14 @@ def as_metrics(thing: Any, where: str) -> list[Any]:
     return items
 
 
+def _is_task(family: str, rest: str) -> bool:
+    try:
+        suite(family).task(rest)
+    except PerdureError:
+        return False
+    return True
+
+
 def curriculum(spec: Spec, seed: int = 0) -> Curriculum:
     """The curriculum a spec names, built for one lifetime's curriculum seed."""
     if is_file_reference(spec.name):
@@ -381,7 +389,13 @@ def curriculum(spec: Spec, seed: int = 0) -> Curriculum:
         protocols = suite(family).curricula()
         if rest not in protocols:
             names = [f"{family}/{n}" for n in protocols]
-            raise UnknownName("curriculum", spec.name, names, "(perdure ls curricula)")
+            hint = "(perdure ls curricula)"
+            if _is_task(family, rest):
+                hint = (
+                    f"({spec.name} is a task: a curriculum says how much of which tasks; write one in "
+                    "a file.py and run file.py:function, see docs/tutorial.md)"
+                )
+            raise UnknownName("curriculum", spec.name, names, hint)
         builder = protocols[rest]
     if isinstance(builder, Curriculum):
         return builder

@@ -50,7 +50,8 @@ def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any]) -> int:
             plan.save()
             count, where = len(plan.jobs), escape(str(plan.path))
             what = escape(plan.spec.curriculum)
-            console.print(f"{count} lifetimes of {what} into {where}", highlight=False)
+            many = f"{count} lifetime{'s' * (count != 1)}"
+            console.print(f"{many} of {what} into {where}", highlight=False)
             with LiveView(plan.path, console):
                 outcomes = execute(plan)
     except Interrupted as e:
@@ -105,12 +106,35 @@ def ls(parts: Sequence[str], as_json: bool) -> None:
         table = Table(title=part, title_justify="left", box=None, pad_edge=False)
         table.add_column("name", no_wrap=True)
         table.add_column("what")
-        for item in items:
+        for item in _folded(items):
             details = [item[k] for k in ("budget", "better", "needs") if item.get(k)]
             detail = f"\n[dim]{escape(' · '.join(details))}[/dim]" if details else ""
             table.add_row(escape(item["name"]), escape(item["about"]) + detail)
         console.print(table if items else f"{part}: none")
         console.print()
+
+
+FAMILY = 6
+"""So many names that differ in their last part alone are shown as one line."""
+
+
+def _folded(items: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+    """The list with each large family as one line; ``--json`` has them all."""
+    families: dict[str, list[dict[str, str]]] = {}
+    for item in items:
+        families.setdefault(item["name"].rpartition("/")[0], []).append(item)
+    out = []
+    for prefix, family in families.items():
+        if prefix.count("/") and len(family) >= FAMILY:
+            first, last = (
+                family[0]["name"].rpartition("/")[2],
+                family[-1]["name"].rpartition("/")[2],
+            )
+            about = f"{len(family)} of a kind, {first} … {last}: {family[0]['about']}"
+            out.append({"name": f"{prefix}/…", "about": about})
+        else:
+            out += family
+    return out
 
 
 def _entries(part: Part) -> list[dict[str, str]]:
@@ -246,7 +270,8 @@ def _check_run(path: Path) -> int:
 def _verdict(name: str, problems: Sequence[str]) -> int:
     for problem in problems:
         click_echo(f"problem: {problem}")
-    print(f"{name}: {'ok' if not problems else f'{len(problems)} problems'}")
+    n = len(problems)
+    print(f"{name}: {f'{n} problem' + 's' * (n != 1) if n else 'ok'}")
     return 1 if problems else 0
 
 

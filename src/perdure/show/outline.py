@@ -50,4 +50,5 @@ def budget(curriculum: Curriculum) -> str:
             parts.append(f"{word} {amounts}")
     if curriculum.generate is not None:
         parts.append("generated as it goes")
-    return f"{len(curriculum.tasks)} tasks; " + "; ".join(parts)
+    n = len(curriculum.tasks)
+    return f"{n} task{'s' * (n != 1)}; " + "; ".join(parts)

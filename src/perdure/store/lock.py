@@ -60,10 +60,9 @@ class Lock:
         end = time.monotonic() + PATIENCE
         while not _flock(fd, fcntl.LOCK_EX):
             if time.monotonic() >= end:
-                owner = os.pread(fd, 1000, 0).decode(errors="replace").strip()
                 raise LockedError(
-                    f"{self.path.parent.parent} is being written by {owner or 'another process'}; "
-                    "wait for it or stop it"
+                    f"{self.path.parent.parent} is being written by {_owner(fd)}; wait for it or "
+                    "stop it"
                 )
             time.sleep(0.02)
 
@@ -102,3 +101,12 @@ def _flock(fd: int, kind: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _owner(fd: int) -> str:
+    """Who wrote the lock file, in words."""
+    try:
+        who = json.loads(os.pread(fd, 1000, 0))
+        return f"process {int(who['pid'])} on {who['host']}"
+    except (ValueError, TypeError, KeyError):
+        return "another process"

@@ -114,7 +114,7 @@ class Lifetime:
             if commit is None or commit.n != number:
                 torn = at + len(line) == len(data)
                 what = "torn last line" if torn else f"line {number + 1} damaged"
-                self.notes.append(f"{self.journal}: {what}; going back to commit {number - 1}")
+                self.notes.append(f"{self.journal}: {what}; {_back_to(number - 1)}")
                 break
             at += len(line)
             self.commits.append(commit)
@@ -125,7 +125,7 @@ class Lifetime:
             try:
                 _checked(self.path / c.rows, c.rows_sha)
             except Corrupt as e:
-                self.notes.append(f"{e}; going back to commit {i - 1}")
+                self.notes.append(f"{e}; {_back_to(i - 1)}")
                 del self.commits[i:]
                 return
 
@@ -182,7 +182,7 @@ class LifetimeLog:
                 break
             except Corrupt as e:
                 self.notes = [n for n in self.notes if n != str(e)]
-                self.notes.append(f"{e}; going back to commit {last.n - 1}")
+                self.notes.append(f"{e}; {_back_to(last.n - 1)}")
                 self.commits.pop()
         keep = life._ends[len(self.commits) - 1] if self.commits else 0
         if keep < life._size:
@@ -257,6 +257,10 @@ class LifetimeLog:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def _back_to(commit: int) -> str:
+    return f"going back to commit {commit}" if commit >= 0 else "starting again from the beginning"
 
 
 def _sha(data: bytes) -> str:

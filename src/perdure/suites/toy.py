@@ -56,6 +56,9 @@ class GridGoal(gymnasium.Env[Array, int]):
         "sw": (0, 1),
     }
     MOVES = ((0, -1), (1, 0), (0, 1), (-1, 0))
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 5}  # noqa: RUF012
+    render_mode = "rgb_array"
+    CELL = 32
 
     def __init__(self, corner: str = "ne", size: int = 5, horizon: int = 25) -> None:
         if corner not in self.CORNERS:
@@ -93,6 +96,19 @@ class GridGoal(gymnasium.Env[Array, int]):
         done = (self.x, self.y) == self.goal
         reward = 1.0 if done else -0.02
         return self._obs(), reward, done, self.t >= self.horizon, {"success": done}
+
+    def render(self) -> Array:
+        """The grid from above: the goal green, the walker a blue square within its cell."""
+        cell = self.CELL
+        image = np.full((self.size * cell, self.size * cell, 3), 245, np.uint8)
+        image[::cell] = image[:, ::cell] = 205
+        for (x, y), colour, rim in (
+            (self.goal, (120, 190, 130), 1),
+            ((self.x, self.y), (0, 114, 178), 7),
+        ):
+            rows, columns = (slice(v * cell + rim, (v + 1) * cell - rim + 1) for v in (y, x))
+            image[rows, columns] = colour
+        return image
 
 
 class Bandit(gymnasium.Env[Array, int]):
@@ -351,8 +367,7 @@ def blobs(epochs: int = 5) -> Curriculum:
 
 
 def islands(islands: int = 2, epochs: int = 20) -> Curriculum:
-    """Labelled data far apart, labelled otherwise in each place: all of it can be known at once, and
-    who keeps nothing forgets."""
+    """Labelled data far apart: all of it can be known at once, and who keeps nothing forgets."""
     tasks = [
         Task("toy", "blobs", f"island{k}", {"shift": 4.0 * k, "angle": 90.0 * k})
         for k in range(islands)
