@@ -12,7 +12,7 @@ from perdure.measure.l2m import paper, reference
 from perdure.measure.metric import Life, Metric, Score
 from perdure.measure.sources import Found, Source
 from perdure.store.history import History, common_measure
-from perdure.store.l2logger.write import as_log
+from perdure.store.l2logger.view import as_log
 
 Preset = Literal["paper", "reference"]
 PRESETS: tuple[Preset, ...] = ("paper", "reference")
@@ -104,6 +104,7 @@ def measure_reference(
 ) -> Results:
     """Each lifetime by itself, as l2metrics 3.1.0 would measure it. ``metrics`` are scored too."""
     lifetimes, failed, name = [], {}, options.perf_measure or "reward"
+    known: dict[History, History] = {}
 
     def scorer(history: History) -> dict[str, Score]:
         return reference.scores(history, options)
@@ -111,8 +112,7 @@ def measure_reference(
     for source in _each(found.sources, progress):
         try:
             history = sources.load(source)
-            if "metrics_columns" not in history.info:
-                history = as_log(history)
+            history = as_log(history, known=known)
             analysis = reference.analyse(history, options)
             scores = {
                 m.name: m(Life(history, _measure_of(history, options), scorer)) for m in metrics

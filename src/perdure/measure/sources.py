@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from perdure.errors import MeasureError, PerdureError
+from perdure.errors import MeasureError
 from perdure.store.history import History, read_experts, read_lifetime
-from perdure.store.l2logger import LogError, find_logs, read_log
 from perdure.store.run import LifetimeInfo, Run
 
 Experts = Mapping[str, tuple[History, ...]]
@@ -32,6 +34,8 @@ class Found:
     sources: tuple[Source, ...]
     curricula: Mapping[str, str] = field(default_factory=dict)
     """For each run among them: the fingerprint of its curriculum."""
+    outlines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """For each of these: the blocks of the curriculum, a line each."""
 
 
 def find(path: Path, ste: Sequence[str] = (), measure: str | None = None) -> Found:
@@ -50,13 +54,16 @@ def find(path: Path, ste: Sequence[str] = (), measure: str | None = None) -> Fou
     if runs:
         many = len(runs) > 1
         sources: list[Source] = []
-        curricula = {}
+        curricula, outlines = {}, {}
         for folder in runs:
             run = Run(folder)
             prefix = f"{folder.relative_to(path)}/" if many else ""
             sources += _run_sources(run, prefix, given, measure)
-            curricula[prefix.rstrip("/") or folder.name] = _fingerprint(run)
-        return Found(path, tuple(sources), curricula)
+            name = prefix.rstrip("/") or folder.name
+            curricula[name], outlines[name] = _curriculum(run)
+        return Found(path, tuple(sources), curricula, outlines)
+    from perdure.store.l2logger.read import find_logs
+
     logs = find_logs(path)
     if not logs:
         raise MeasureError(
@@ -72,33 +79,77 @@ def merge(found: Sequence[Found]) -> Found:
         return found[0]
     sources: list[Source] = []
     curricula: dict[str, str] = {}
+    outlines: dict[str, tuple[str, ...]] = {}
     for one in found:
         sources += [replace(s, name=f"{one.path.name}/{s.name}") for s in one.sources]
-        curricula |= {
-            n if n == one.path.name else f"{one.path.name}/{n}": c for n, c in one.curricula.items()
-        }
-    return Found(found[0].path, tuple(sources), curricula)
+        for n, fingerprint in one.curricula.items():
+            name = n if n == one.path.name else f"{one.path.name}/{n}"
+            curricula[name], outlines[name] = fingerprint, one.outlines.get(n, ())
+    return Found(found[0].path, tuple(sources), curricula, outlines)
 
 
 def refuse_different(found: Found) -> None:
-    """Runs of different curricula are not comparable."""
+    """Runs of different curricula are not comparable; what differs is said block by block."""
     if len(set(found.curricula.values())) > 1:
         each = "\n".join(f"  {name}: curriculum {c[:12]}" for name, c in found.curricula.items())
         raise MeasureError(
             f"these runs are of different curricula, so their numbers do not compare:\n{each}\n"
-            "--anyway compares them all the same"
+            f"{_difference(found)}--anyway compares them all the same"
         )
+
+
+SHOWN = 30
+"""Lines of a difference that are shown."""
+
+
+def _difference(found: Found) -> str:
+    """How the first run's blocks differ from those of the first run of another curriculum."""
+    first, *others = found.curricula
+    other = next(n for n in others if found.curricula[n] != found.curricula[first])
+    a, b = found.outlines.get(first, ()), found.outlines.get(other, ())
+    lines = list(difflib.unified_diff(a, b, first, other, lineterm="", n=1))
+    if len(lines) > SHOWN:
+        lines = [*lines[:SHOWN], f"… and {len(lines) - SHOWN} more lines"]
+    return "".join(f"  {line}\n" for line in lines)
 
 
 def _is_run(path: Path) -> bool:
     return (path / "_meta" / "spec.json").is_file()
 
 
-def _fingerprint(run: Run) -> str:
+def _curriculum(run: Run) -> tuple[str, tuple[str, ...]]:
+    """The fingerprint of a run's curriculum, and its blocks in words."""
     for info in run.lifetimes():
         if not info.expert:
-            return str(info.description.get("fingerprint", ""))
-    return ""
+            described = info.description
+            outline = described.get("curriculum")
+            lines = _outline(outline) if isinstance(outline, Mapping) else ()
+            return str(described.get("fingerprint", "")), tuple(lines)
+    return "", ()
+
+
+def _outline(curriculum: Mapping[str, Any]) -> list[str]:
+    """A stored curriculum in words, a line for each block, without numbers that shift."""
+    lines = [f"curriculum {curriculum.get('name', '')}"]
+    for part, mark in (("before", "before deployment: "), ("blocks", "")):
+        for block in curriculum.get(part, ()):
+            how = " side by side" if block.get("together") else ""
+            line = f"{mark}{block['kind']}{how} {_exposures(block['exposures'])}"
+            lines.append(line + (f"; then {_exposures(block['then'])}" if "then" in block else ""))
+    if curriculum.get("generated"):
+        tasks = ", ".join(_task_id(t) for t in curriculum.get("tasks", ()))
+        lines.append(f"then blocks generated from the results, on {tasks}")
+    return lines
+
+
+def _exposures(exposures: Sequence[Mapping[str, Any]]) -> str:
+    return ", ".join(f"{_task_id(e['task'])} × {e['amount']:,} {e['unit']}" for e in exposures)
+
+
+def _task_id(task: Mapping[str, Any]) -> str:
+    variant = f"@{task['variant']}" if task.get("variant") else ""
+    params = f" {json.dumps(task['params'], sort_keys=True)}" if task.get("params") else ""
+    return f"{task['suite']}/{task['name']}{variant}{params}"
 
 
 def _run_sources(run: Run, prefix: str, given: Experts, measure: str | None) -> list[Source]:
@@ -125,31 +176,32 @@ def _run_sources(run: Run, prefix: str, given: Experts, measure: str | None) -> 
 def _log_sources(
     path: Path, logs: Sequence[Path], given: Experts, measure: str | None
 ) -> list[Source]:
+    from perdure.store.l2logger.read import read_log, scenario_info
+
     names = [p.name for p in logs]
     if len(set(names)) < len(names):
         names = [str(p.relative_to(path)) for p in logs]
     wanted = None if measure is None else [measure]
-    lives, found = [], dict(given)
-    if not given and len(logs) > 1:
-        own = [p for p in logs if _is_expert(p)]
-        found |= group_experts([_read_expert(p, wanted) for p in reversed(own)])
-        lives = [(n, p) for n, p in zip(names, logs, strict=True) if p not in own]
-    if not lives:
-        lives = list(zip(names, logs, strict=True))
+    own = [p for p in logs if scenario_info(p).get("scenario_type") == "ste"] if not given else []
+    if len(own) == len(logs):
+        own = []  # Nothing but experts: then they are what is to be measured.
+    experts = [_read_expert(p, wanted) for p in reversed(own)]
 
     def loader(name: str, folder: Path) -> Callable[[], History]:
-        return lambda: replace(read_log(folder, wanted), name=name, experts=found)
+        def load() -> History:
+            history = replace(read_log(folder, wanted), name=name)
+            # In a folder of several agents, each is measured against its own experts.
+            mine = [e for e in experts if e.agent in ("", history.agent)] or experts
+            return replace(history, experts=given or group_experts(mine))
 
-    return [Source(name, loader(name, folder)) for name, folder in lives]
+        return load
 
-
-def _is_expert(log: Path) -> bool:
-    from perdure.store.l2logger.read import scenario_info
-
-    return scenario_info(log).get("scenario_type") == "ste"
+    return [Source(n, loader(n, p)) for n, p in zip(names, logs, strict=True) if p not in own]
 
 
 def _read_expert(log: Path, measures: Sequence[str] | None) -> History:
+    from perdure.store.l2logger.read import read_log
+
     history = read_log(log, measures)
     if len(history.learned_tasks) != 1:
         trained = ", ".join(history.learned_tasks) or "none"
@@ -181,6 +233,8 @@ def _given_experts(ste: Sequence[str], measure: str | None) -> dict[str, tuple[H
                 for name, runs in by_task.items():
                     found[name] = (*found.get(name, ()), *runs)
         else:
+            from perdure.store.l2logger.read import find_logs
+
             logs = find_logs(path)
             if not logs:
                 raise MeasureError(f"--ste {text}: no L2Logger log below {path}")
@@ -197,9 +251,4 @@ def load(source: Source) -> History:
     """Read a lifetime; what cannot be measured is a typed error."""
     if source.problem:
         raise MeasureError(f"not measured, the lifetime is {source.problem}")
-    try:
-        return source.load()
-    except (LogError, MeasureError):
-        raise
-    except PerdureError as e:
-        raise MeasureError(str(e)) from e
+    return source.load()

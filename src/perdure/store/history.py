@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from perdure.errors import StoreError, UnknownName
 from perdure.store import rows
@@ -99,15 +98,17 @@ def numbers(column: pa.ChunkedArray | pa.Array) -> Array:
     Not by ``to_numpy``: that imports pandas where it is installed, which takes longer than reading
     a million rows.
     """
-    truth = pa.types.is_boolean(column.type)
-    if truth:
-        column = column.cast(pa.uint8())
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    parts = [np.from_dlpack(chunk) for chunk in chunks if len(chunk)]
+    to_array = _bits if pa.types.is_boolean(column.type) else np.from_dlpack
+    parts = [to_array(chunk) for chunk in chunks if len(chunk)]
     if not parts:
-        return np.zeros(0, bool if truth else column.type.to_pandas_dtype())
-    joined = parts[0] if len(parts) == 1 else np.concatenate(parts)
-    return joined.view(bool) if truth else joined
+        return np.zeros(0, column.type.to_pandas_dtype())
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _bits(chunk: pa.Array) -> Array:
+    bits = np.unpackbits(np.frombuffer(chunk.buffers()[1], np.uint8), bitorder="little")
+    return bits[chunk.offset : chunk.offset + len(chunk)].view(bool)
 
 
 def truths(mask: Array) -> pa.Array:
@@ -119,7 +120,7 @@ def truths(mask: Array) -> pa.Array:
 def floats(column: pa.ChunkedArray) -> Array:
     """A column of numbers as float64, NaN for null."""
     if column.null_count:
-        column = pc.fill_null(column.cast(pa.float64()), pa.scalar(float("nan")))
+        column = column.cast(pa.float64()).fill_null(pa.scalar(float("nan")))
     return np.asarray(numbers(column), np.float64)
 
 
@@ -176,11 +177,7 @@ def from_table(table: pa.Table, name: str, agent: str = "", seed: int | None = N
     table = table.select([c for c in table.column_names if c in (*_NEEDED, *rows.MEASURES, "more")])
     if "more" in table.column_names:
         table = rows.flatten(table)
-    names, task = codes(table.column("task"))
-    variants, variant = codes(table.column("variant"))
-    pairs, task = np.unique(task.astype(np.int64) * len(variants) + variant, return_inverse=True)
-    labels = [_id(names[p // len(variants)], variants[p % len(variants)]) for p in pairs]
-    tasks, task = _in_order(labels, task)
+    tasks, task = task_ids(table)
     measures = {
         n: c
         for n, c in zip(table.column_names, table.columns, strict=True)
@@ -212,8 +209,18 @@ def _is(value: str, labels: Sequence[Any], index: Array) -> Array:
     return index == labels.index(value) if value in labels else np.zeros(len(index), bool)
 
 
-def _id(task: str, variant: str) -> str:
-    return f"{task}@{variant}" if variant else task
+def task_ids(table: pa.Table) -> tuple[list[str], Array]:
+    """The different task ids of rows in order of first appearance, and an index for each row."""
+    tasks, task = codes(table.column("task"))
+    variants, variant = codes(table.column("variant"))
+    if variants == [""]:
+        return tasks, task
+    pairs, index = np.unique(task.astype(np.int64) * len(variants) + variant, return_inverse=True)
+    labels = []
+    for pair in pairs.tolist():
+        name, kind = tasks[pair // len(variants)], variants[pair % len(variants)]
+        labels.append(f"{name}@{kind}" if kind else name)
+    return _in_order(labels, index)
 
 
 def common_measure(histories: Sequence[History]) -> str:

@@ -85,7 +85,9 @@ class _Reference:
             names = [task] if task in stored else []
             if not names and any(name.split("_")[0] == task for name in stored):
                 names = sorted(name for name in stored if name.startswith(task))
-            runs = [expert(h, self.options) for name in names for h in stored[name]]
+            # Pooled variants lose their names, whatever the mode.
+            o = self.options if task in stored else replace(self.options, variant_mode="agnostic")
+            runs = [expert(h, o) for name in names for h in stored[name]]
             if runs:
                 found[task] = runs
         return found
@@ -109,32 +111,36 @@ class _Reference:
         out: dict[str, tuple[float, float]] = {}
         for name, limits in (self.options.data_range or {}).items():
             try:
-                low, high = float(limits["min"]), float(limits["max"])
+                out[name.lower()] = float(limits["min"]), float(limits["max"])
             except (TypeError, KeyError, ValueError) as e:
                 raise MeasureError(
                     f"data range of {name!r}: expected {{'min': number, 'max': number}}, got {limits!r}"
                 ) from e
-            task = task_name(name.lower(), self.options)
-            before = out.get(task, (low, high))
-            out[task] = (min(low, before[0]), max(high, before[1]))
-        return out
+        if self.options.variant_mode == "aware":
+            return out
+        pooled = {}
+        for task in dict.fromkeys(task_name(n, self.options) for n in out):
+            # The reference takes every entry whose name holds the task's anywhere.
+            lows, highs = zip(*(r for n, r in out.items() if task in n), strict=True)
+            pooled[task] = (min(lows), max(highs))
+        return pooled
 
     def _ranges(self) -> dict[str, tuple[float, float]]:
+        """Of each task of the log; where they are given, all that are given."""
+        o = self.options
+        if o.data_range is None:
+            rows = {task: self._of_task(task) for task in self.tasks}
+            return {task: (float(r.min()), float(r.max())) for task, r in rows.items()}
         given = self._given()
-        ranges = {}
-        for task in self.tasks:
-            if self.options.data_range is None:
-                rows = self._of_task(task)
-                ranges[task] = (float(rows.min()), float(rows.max()))
-            elif task in given:
-                ranges[task] = given[task]
-            else:
-                raise MeasureError(f"the data range file has no entry for task {task!r}")
-        return ranges
+        if o.normalization_method != "none" or (o.clamp_outliers and given):
+            for task in self.tasks:
+                if task not in given:
+                    raise MeasureError(f"the data range file has no entry for task {task!r}")
+        return given
 
     def _clamp(self) -> None:
         for task in self.tasks:
-            if self.options.data_range is not None:
+            if self.options.data_range:
                 low, high = self.ranges[task]
             else:
                 low, high = np.quantile(self._of_task(task), [0.1, 0.9])
@@ -360,6 +366,8 @@ class _Reference:
                 continue
             slope = _slope(np.concatenate([r.exp for r in lessons]), joined(lessons))
             stats = [(theirs, needed) for theirs, needed in experts if needed]
+            if not stats and self.options.ste_averaging_method == "time":
+                continue  # Then the reference leaves out the task's own saturation too.
             out["ste_saturation_vals"] = [theirs for theirs, _ in stats]
             out["ste_exp_to_sat_vals"] = [needed for _, needed in stats]
             out["se_saturation_vals"] = [_ratio(saturation, theirs) for theirs, _ in stats]
@@ -431,9 +439,10 @@ def _ratio(a: float, b: float) -> float:
 def _slope(x: Array, y: Array) -> float:
     if len(x) < 2:
         return 0.0
+    # Sums, not dot products: those start threads, which costs more than the sums.
     away = x - x.mean()
-    spread = float(away @ away)
-    return float(away @ (y - y.mean())) / spread if spread else 0.0
+    spread = float(np.sum(away * away))
+    return float(np.sum(away * (y - y.mean()))) / spread if spread else 0.0
 
 
 def _runtime(info: Mapping[str, Any], measure: str) -> float:

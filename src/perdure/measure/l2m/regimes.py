@@ -104,16 +104,20 @@ def saturated(curve: Array) -> tuple[float, int]:
 
 
 def regimes(history: History, options: Options, what: str) -> list[Regime]:
-    """A log's regimes, of complete rows that have the measure."""
+    """A log's regimes, of complete rows that have the measure.
+
+    An expert's are cut before the rows without the measure go, a lifetime's after.
+    """
     values = history.values(options.perf_measure)
-    keep = history.complete & ~np.isnan(values)
-    if not np.any(keep):
+    there = ~np.isnan(values)
+    if not np.any(history.complete & there):
         raise MeasureError(
             f"{what} {history.name} has no complete experience with a value of "
             f"{options.perf_measure or history.measure}"
         )
+    keep = history.complete if what == "expert" else history.complete & there
     if not np.all(keep):
-        history, values = history.only(keep), values[keep]
+        history, values, there = history.only(keep), values[keep], there[keep]
     names = [task_name(t, options) for t in history.tasks]
     merged = list(dict.fromkeys(names))
     task = np.array([merged.index(n) for n in names], np.int32)[history.task]
@@ -127,10 +131,11 @@ def regimes(history: History, options: Options, what: str) -> list[Regime]:
             bool(history.learning[a]),
             bool(history.sleep[a]),
             merged[task[a]],
-            history.exp[a:b],
-            values[a:b],
+            history.exp[a:b][there[a:b]],
+            values[a:b][there[a:b]],
         )
         for number, (a, b) in enumerate(pairwise(edges))
+        if np.any(there[a:b])
     ]
 
 

@@ -4,8 +4,7 @@
 
     <log>/logger_info.json  scenario_info.json
     <log>/<worker>/<block>-<train|test>/data-log.tsv
+
+``read`` reads and ``check`` validates, ``write`` exports runs, ``view`` shows a run's lifetime as its
+export would be read. Nothing is imported here: measuring a run needs none of the others.
 """
-
-from perdure.store.l2logger.read import LogError, find_logs, is_log, read_log
-
-__all__ = ["LogError", "find_logs", "is_log", "read_log"]

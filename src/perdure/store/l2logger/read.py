@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import csv as python_csv
 import os
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,28 +12,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from perdure.errors import StoreError
-from perdure.store.history import History, codes
+from perdure.store.history import History, codes, numbers, truths
+from perdure.store.l2logger.check import LogError, Part, explain, read_object, validate
+from perdure.store.l2logger.names import STEPS
 from perdure.types import Array
 
 REQUIRED = ("block_num", "exp_num", "worker_id", "block_type", "task_name", "task_params")
 OPTIONAL = {"block_subtype": "wake", "exp_status": "complete"}
-WORDS = {
-    "block_type": ("train", "test"),
-    "block_subtype": ("wake", "sleep"),
-    "exp_status": ("complete", "incomplete"),
-}
 SCENARIO = {
     "complexity": ("1-low", "2-intermediate", "3-high"),
     "difficulty": ("1-easy", "2-medium", "3-hard"),
     "scenario_type": ("condensed", "dispersed", "permuted", "alternating", "ste", "custom"),
 }
-STEPS = "episode_step_count"
-_WORKER = re.compile(r"[0-9a-zA-Z_\-.]+")
-
-
-class LogError(StoreError):
-    """An L2Logger directory that breaks the format; says the file, the line and the rule."""
+_BLOCK = 4 << 20
+_MOST = 2.0**62
 
 
 def is_log(path: Path) -> bool:
@@ -52,15 +42,9 @@ def find_logs(path: Path) -> list[Path]:
         if "logger_info.json" in names:
             found.append(Path(folder))
             below.clear()
+        # Exports that were not finished.
+        below[:] = [b for b in below if not (b.startswith("_") and b.endswith(".tmp"))]
     return sorted(found)
-
-
-@dataclass(frozen=True)
-class _Part:
-    """One data-log.tsv."""
-
-    path: Path
-    table: pa.Table
 
 
 def read_log(path: Path, measures: Sequence[str] | None = None) -> History:
@@ -68,7 +52,7 @@ def read_log(path: Path, measures: Sequence[str] | None = None) -> History:
 
     ``measures`` are the columns to read as numbers; all of the log's metrics columns by default.
     """
-    logger = _json(path / "logger_info.json")
+    logger = read_object(path / "logger_info.json")
     declared = logger.get("metrics_columns")
     if (
         not isinstance(declared, list)
@@ -79,9 +63,13 @@ def read_log(path: Path, measures: Sequence[str] | None = None) -> History:
             f"{path}/logger_info.json: metrics_columns must be a list of at least one column name, "
             f"got {declared!r}"
         )
+    declared = list(dict.fromkeys(declared))
     wanted = [m for m in declared if measures is None or m in measures]
+    words = [m for m in wanted if m in (*REQUIRED[2:], *OPTIONAL, "timestamp")]
+    if words:
+        raise LogError(f"{path}/logger_info.json: {', '.join(words)} cannot be a metrics column")
     notes: list[str] = []
-    scenario = _scenario(path, notes)
+    scenario = scenario_info(path, notes)
     files = sorted(path.rglob("data-log.tsv"), key=_file_order)
     if not files:
         raise LogError(f"{path} has no <worker>/<block>-<type>/data-log.tsv below it")
@@ -92,10 +80,10 @@ def read_log(path: Path, measures: Sequence[str] | None = None) -> History:
         if table.num_rows:
             spans.append(_spans(table, wanted))
             table = table.drop_columns([c for c in table.column_names if c == "timestamp"])
-            parts.append(_Part(file, table))
+            parts.append(Part(file, table))
     if not parts:
         raise LogError(f"{path} holds no rows")
-    _validate(parts)
+    validate(parts)
     span = {
         m: (min(s[m][0] for s in spans if m in s), max(s[m][1] for s in spans if m in s))
         for m in wanted
@@ -110,74 +98,59 @@ def _file_order(path: Path) -> tuple[int, str]:
     return (int(number) if number.isdecimal() else 0, str(path))
 
 
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise LogError(f"{path} is missing") from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as e:
-        raise LogError(f"{path} is not JSON: {e}") from e
-    if not isinstance(found, dict):
-        raise LogError(f"{path} must hold a JSON object, got {type(found).__name__}")
-    return found
-
-
-def _scenario(path: Path, notes: list[str]) -> dict[str, Any]:
+def scenario_info(path: Path, notes: list[str] | None = None) -> dict[str, Any]:
+    """What a log says of its scenario; oddities go to ``notes``."""
+    notes = [] if notes is None else notes
     file = path / "scenario_info.json"
     if not file.is_file():
         notes.append(f"{file} is missing")
         return dict.fromkeys(SCENARIO, "")
-    found = _json(file)
+    found = read_object(file)
     for key, allowed in SCENARIO.items():
         if key not in found:
             found[key] = ""
-        elif found[key] not in allowed:
+        elif str(found[key]).lower() not in allowed:
             notes.append(f"{file}: {key} is {found[key]!r}, expected one of {', '.join(allowed)}")
     return found
 
 
 def _read_tsv(path: Path, measures: Sequence[str]) -> pa.Table:
-    from pyarrow import csv
-
     try:
         with path.open("rb") as f:
-            header = f.readline().decode("utf-8").rstrip("\r\n").split("\t")
-    except UnicodeDecodeError as e:
-        raise LogError(f"{path}, line 1: not UTF-8 ({e})") from e
+            first = f.readline().decode("utf-8-sig")
+        header = next(python_csv.reader([first], delimiter="\t"), [])
+    except (OSError, UnicodeDecodeError, python_csv.Error) as e:
+        said = "not UTF-8" if isinstance(e, UnicodeDecodeError) else "cannot be read"
+        raise LogError(f"{path}, line 1: {said} ({e})") from e
     missing = [c for c in (*REQUIRED, *measures) if c not in header]
     if missing:
         raise LogError(
             f"{path}, line 1: no column {', '.join(missing)}; it has {', '.join(header)}"
         )
     word = pa.dictionary(pa.int32(), pa.string())
-    types: dict[str, pa.DataType] = {n: word for n in (*REQUIRED, *OPTIONAL)}
+    types: dict[str, pa.DataType] = {STEPS: pa.float64(), **{m: pa.float64() for m in measures}}
+    types |= {n: word for n in (*REQUIRED, *OPTIONAL)}
     types |= {"block_num": pa.int64(), "exp_num": pa.int64(), "timestamp": pa.string()}
-    types |= {STEPS: pa.float64(), **{m: pa.float64() for m in measures}}
     try:
-        return csv.read_csv(
-            path,
-            read_options=csv.ReadOptions(use_threads=False, block_size=4 << 20),
-            parse_options=csv.ParseOptions(delimiter="\t"),
-            convert_options=csv.ConvertOptions(
-                column_types=types, include_columns=[c for c in types if c in header]
-            ),
-        )
-    except (pa.ArrowInvalid, pa.ArrowKeyError) as e:
-        raise LogError(f"{path}: {_plain(str(e), path)}") from e
+        return _parse(path, types, [c for c in types if c in header])
+    except (pa.ArrowException, OSError) as e:
+        raise LogError(explain(path, types, str(e))) from e
 
 
-def _plain(message: str, path: Path) -> str:
-    """Arrow's complaint with the line it is about, where one can be found."""
-    value = re.search(r"invalid value '(.*)'", message)
-    column = re.search(r"In CSV column #(\d+)", message)
-    if value and column:
-        with path.open(encoding="utf-8", errors="replace") as f:
-            names = f.readline().rstrip("\n").split("\t")
-            for number, line in enumerate(f, 2):
-                if value[1] in line.split("\t"):
-                    where = names[int(column[1])] if int(column[1]) < len(names) else "?"
-                    return f"line {number}: {where} is {value[1]!r}, expected a number"
-    return message
+def _parse(path: Path, types: Mapping[str, pa.DataType], wanted: list[str]) -> pa.Table:
+    from pyarrow import csv
+
+    convert = csv.ConvertOptions(column_types=types, include_columns=wanted)
+    read = csv.ReadOptions(use_threads=False, block_size=_BLOCK)
+    try:
+        plain = csv.ParseOptions(delimiter="\t")
+        return csv.read_csv(path, read_options=read, parse_options=plain, convert_options=convert)
+    except pa.ArrowInvalid:
+        if path.stat().st_size < _BLOCK:
+            raise
+        # Some quoted text may hold the line end at which a block was cut.
+        careful = csv.ParseOptions(delimiter="\t", newlines_in_values=True)
+        return csv.read_csv(path, read_options=read, parse_options=careful, convert_options=convert)
 
 
 def _spans(table: pa.Table, measures: Sequence[str]) -> dict[str, tuple[str, str]]:
@@ -191,57 +164,16 @@ def _spans(table: pa.Table, measures: Sequence[str]) -> dict[str, tuple[str, str
         column = table.column(measure)
         kept = times
         if column.null_count or unfinished.any():
-            kept = times.filter(pc.and_(pc.is_valid(column), pa.array(~unfinished)))
+            kept = times.filter(pc.and_(pc.is_valid(column), truths(~unfinished)))
         ends = pc.min_max(kept).as_py()
         if ends["min"] is not None:
             found[measure] = (ends["min"], ends["max"])
     return found
 
 
-def _validate(parts: Sequence[_Part]) -> None:
-    for part in parts:
-        for name in ("block_num", "exp_num"):
-            column = part.table.column(name)
-            if column.null_count:
-                _refuse(part, pc.is_null(column), f"{name} is empty, expected a whole number ≥ 0")
-            negative = pc.less(column, 0)
-            if pc.any(negative).as_py():
-                _refuse(part, negative, f"{name} is negative, expected a whole number ≥ 0")
-        for name, allowed in WORDS.items():
-            if name in part.table.column_names:
-                _check_words(part, name, allowed.__contains__, f"one of {', '.join(allowed)}")
-        _check_words(
-            part, "worker_id", lambda v: bool(v and _WORKER.fullmatch(v)), "letters, digits and _-."
-        )
-        _check_words(part, "task_name", lambda v: bool(v), "a name")
-        _check_words(part, "task_params", _is_json, "a JSON object")
-
-
-def _is_json(value: str | None) -> bool:
-    try:
-        return isinstance(json.loads(value or ""), dict)
-    except json.JSONDecodeError:
-        return False
-
-
-def _check_words(part: _Part, name: str, good: Callable[[Any], bool], expected: str) -> None:
-    for value in part.table.column(name).unique().to_pylist():
-        if not good(value):
-            column = part.table.column(name)
-            if pa.types.is_dictionary(column.type):
-                column = column.cast(pa.string())
-            same = pc.is_null(column) if value is None else pc.equal(column, value)
-            _refuse(part, same, f"{name} is {value!r}, expected {expected}")
-
-
-def _refuse(part: _Part, mask: pa.ChunkedArray, what: str) -> None:
-    line = int(np.argmax(pc.fill_null(mask, False).to_numpy())) + 2
-    raise LogError(f"{part.path}, line {line}: {what}")
-
-
 def _history(
     name: str,
-    parts: Sequence[_Part],
+    parts: Sequence[Part],
     measures: Sequence[str],
     declared: Sequence[str],
     info: Mapping[str, Any],
@@ -254,13 +186,14 @@ def _history(
         if column not in optional and any(column in t.column_names for t in tables):
             tables = [_with_default(t, column) for t in tables]
             optional.append(column)
-    table = pa.concat_tables([t.select([*wanted, *optional]) for t in tables])
-    exp = table.column("exp_num").to_numpy()
-    block = table.column("block_num").to_numpy()
+    chosen = list(dict.fromkeys([*wanted, *optional]))
+    table = pa.concat_tables([t.select(chosen) for t in tables])
+    exp = numbers(table.column("exp_num"))
+    block = numbers(table.column("block_num"))
     steps = np.diff(exp)
     if np.any(steps < 0) or np.any((steps == 0) & (np.diff(block) < 0)):
         table = table.take(np.lexsort((block, exp)))
-        exp, block = table.column("exp_num").to_numpy(), table.column("block_num").to_numpy()
+        exp, block = numbers(table.column("exp_num")), numbers(table.column("block_num"))
     falling = np.diff(block) < 0
     if np.any(falling):
         i = int(np.argmax(falling))
@@ -289,6 +222,8 @@ def _history(
         steps=_steps(table, n),
         columns={m: table.column(m) for m in measures},
         measure="reward" if "reward" in declared else declared[0],
+        agent=_text(info.get("agent_name")),
+        seed=_number(info.get("seed", info.get("agent_seed"))),
         info=info,
         notes=tuple(notes),
     )
@@ -315,4 +250,13 @@ def _column_is(table: pa.Table, name: str, value: str) -> Array:
 def _steps(table: pa.Table, n: int) -> Array:
     if STEPS not in table.column_names:
         return np.ones(n, np.int64)
-    return np.asarray(pc.fill_null(table.column(STEPS), 0.0).to_numpy(), np.int64)
+    steps = numbers(pc.fill_null(table.column(STEPS), pa.scalar(0.0)))
+    return np.where(np.abs(steps) < _MOST, steps, 0.0).astype(np.int64)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
