@@ -119,3 +119,14 @@ def test_rows_round_trip_with_any_measures():
     assert back[1] == other and repr(back[0]) == repr(row)
     flat = rows.flatten(rows.decode(rows.encode([row, other], "a", 7, "")))
     assert flat.column("entropy").to_pylist() == [1.5, None]
+
+
+def test_a_measure_named_like_a_column_keeps_apart():
+    made = rows.Row(
+        0, 0, "life", "eval", False, 0, "t", "", "", 0, 0, 0, 1, 0, "complete", True, False, 1.0, None,
+        None, None, None, {"task": 7.0, "speed": 2.0},
+    )  # fmt: skip
+    flat = rows.flatten(rows.decode(rows.encode([made], "a", 0, "")))
+    assert flat.column("task").to_pylist() == ["t"]
+    assert flat.column("task_").to_pylist() == [7.0]
+    assert flat.column("speed").to_pylist() == [2.0]

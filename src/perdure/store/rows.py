@@ -138,13 +138,15 @@ def to_rows(table: pa.Table) -> list[Row]:
 
 
 def flatten(table: pa.Table) -> pa.Table:
-    """The table with every further measure as a column of its own."""
+    """The table with every further measure as a column of its own; one that is named like a column
+    of the rows gets an underscore."""
     more = table.column("more").to_pylist()
     names = sorted({k for m in more if m for k, _ in m})
     out = table.drop_columns(["more"])
     for name in names:
         values = [dict(m).get(name) if m else None for m in more]
-        out = out.append_column(name, pa.array(values, pa.float64()))
+        taken = name in SCHEMA.names
+        out = out.append_column(f"{name}_" if taken else name, pa.array(values, pa.float64()))
     return out
 
 

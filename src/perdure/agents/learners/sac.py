@@ -1,0 +1,286 @@
+"""SAC: soft actor-critic for continuous actions, for one task, many tasks, or a head for each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from math import inf
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from torch import Tensor, nn
+
+from perdure.agents.networks.adam import Adam
+from perdure.agents.networks.checks import check_ranges, transitions_of
+from perdure.agents.networks.encoders import Inputs
+from perdure.agents.networks.learner import Minibatch, TorchLearner, network
+from perdure.agents.networks.ring import Ring
+from perdure.errors import SpecError
+from perdure.types import Array, Batch, Context, Measures, State, World
+
+LOG_STD = (-20.0, 2.0)
+
+
+class Layers(nn.Module):
+    """A stack of ``copies`` networks of the same shape, computed together."""
+
+    def __init__(self, sizes: Sequence[int], copies: int, last: float) -> None:
+        super().__init__()
+        self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
+        for k, (a, b) in enumerate(pairwise(sizes)):
+            bound = math.sqrt(6 / a) if k < len(sizes) - 2 else last
+            self.weights.append(nn.Parameter(torch.empty(copies, a, b).uniform_(-bound, bound)))
+            self.biases.append(nn.Parameter(torch.zeros(copies, 1, b)))
+
+    def forward(self, x: Tensor, parameters: Sequence[Tensor] | None = None) -> Tensor:
+        """(rows, inputs) to (copies, rows, outputs), by other parameters where they are given."""
+        p = [*self.weights, *self.biases] if parameters is None else parameters
+        depth = len(self.weights)
+        h = x.unsqueeze(0).expand(p[0].shape[0], -1, -1)
+        for k in range(depth):
+            h = torch.baddbmm(p[depth + k], h, p[k])
+            if k < depth - 1:
+                h = torch.relu(h)
+        return h
+
+
+class ActorCritic(nn.Module):
+    """The policy, two critics, and a temperature for each task."""
+
+    def __init__(
+        self, inputs: int, actions: int, hidden: Sequence[int], heads: int, tasks: int, alpha: float
+    ) -> None:
+        super().__init__()
+        self.heads, self.actions = heads, actions
+        self.actor = Layers([inputs, *hidden, 2 * actions * heads], 1, 1e-3)
+        self.critics = Layers([inputs + actions, *hidden, heads], 2, 3e-3)
+        self.log_alpha = nn.Parameter(torch.full((tasks,), math.log(alpha)))
+
+    def policy(self, obs: Tensor, task: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Actions in (−1, 1) and their log-probabilities."""
+        mean, log_std = self.gaussian(obs, task)
+        raw = mean + log_std.exp() * noise
+        gauss = -0.5 * noise.square() - log_std - 0.5 * math.log(2 * math.pi)
+        # log(1 − tanh²) in a form that does not lose its digits where tanh is near 1.
+        squash = 2 * (math.log(2) - raw - nn.functional.softplus(-2 * raw))
+        return torch.tanh(raw), (gauss - squash).sum(1)
+
+    def gaussian(self, obs: Tensor, task: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and log standard deviation before the squashing."""
+        out = self.pick(self.actor(obs)[0].view(len(obs), self.heads, -1), task)
+        mean, log_std = out.chunk(2, dim=1)
+        return mean, log_std.clamp(*LOG_STD)
+
+    def values(
+        self, obs: Tensor, actions: Tensor, task: Tensor, parameters: Sequence[Tensor] | None = None
+    ) -> Tensor:
+        """What both critics say, (2, rows)."""
+        out: Tensor = self.critics(torch.cat([obs, actions], 1), parameters)
+        if self.heads > 1:
+            out = out.gather(2, task.expand(2, -1).unsqueeze(2))
+        return out.squeeze(2)
+
+    def pick(self, out: Tensor, task: Tensor) -> Tensor:
+        """Each row's own head."""
+        return out[:, 0] if self.heads == 1 else out[torch.arange(len(out)), task]
+
+
+class SACAgent(TorchLearner):
+    """Off-policy actor-critic that maximises return and entropy (Haarnoja et al., 2018).
+
+    One minibatch of ``batch`` rows for each task is learned for every ``every`` steps, after
+    ``start`` steps of random actions. Each task has a replay of ``replay`` rows and a temperature,
+    learned towards an entropy of minus the number of actions. With ``multihead`` the networks share
+    all but their last layer. At a new task the replay is emptied and random actions start again
+    unless ``restart`` is false.
+
+    The losses of critics, policy and temperature are one sum: what must not be moved by a part of
+    it is held constant there, so one backward pass and one optimiser serve all, and strategies see
+    one loss.
+    """
+
+    learns_from = ("environments",)
+    replayable = True
+    max_grad = inf
+    net: ActorCritic
+
+    def __init__(
+        self,
+        world: World,
+        lr: float = 3e-4,
+        gamma: float = 0.99,
+        tau: float = 0.005,
+        batch: int = 128,
+        replay: int = 100_000,
+        start: int = 1000,
+        every: int = 1,
+        alpha: float = 1.0,
+        multihead: bool = False,
+        restart: bool = True,
+        hidden: Sequence[int] = (400, 400, 400),
+    ) -> None:
+        super().__init__(world)
+        check_ranges("sac", gamma=(gamma, 0, 1), tau=(tau, 0, 1), batch=(batch, 1, replay))
+        check_ranges("sac", every=(every, 1, inf), start=(start, 0, inf), alpha=(alpha, 1e-8, inf))
+        space = world.action_space
+        if not (isinstance(space, spaces.Box) and np.isfinite([space.low, space.high]).all()):
+            raise SpecError(f"sac acts in bounded Box spaces, not in {space}; try ppo or dqn")
+        self.inputs = Inputs(world.observation_space)
+        if len(self.inputs.shape) != 1:
+            raise SpecError(f"sac reads flat observations, not images of {self.inputs.shape}")
+        self.low, self.high = space.low.reshape(-1), space.high.reshape(-1)
+        self.shape, self.dtype = space.shape, space.dtype
+        actions = len(self.low)
+        self.names = {name: k for k, name in enumerate(world.tasks)} or {"": 0}
+        tasks, heads = len(self.names), len(self.names) if multihead else 1
+        width = self.inputs.shape[0]
+        self.net = network(world, lambda: ActorCritic(width, actions, hidden, heads, tasks, alpha))
+        self.optimizer = Adam(self.net.parameters(), lr)
+        self.target = [p.detach().clone() for p in self._critics()]
+        self.gamma, self.tau, self.batch, self.every = gamma, tau, batch, every
+        self.start, self.restart, self.entropy = start, restart, -float(actions)
+        seen = (self.inputs.row, self.inputs.dtype)
+        columns: dict[str, tuple[tuple[int, ...], Any]] = {
+            "obs": seen,
+            "actions": ((actions,), np.float32),
+            "rewards": ((), np.float32),
+            "terminated": ((), np.bool_),
+            "next_obs": seen,
+        }
+        self.replays = [Ring(replay, columns) for _ in self.names]
+        self.steps = 0
+        self.task = ""
+
+    def _critics(self) -> list[nn.Parameter]:
+        return [*self.net.critics.weights, *self.net.critics.biases]
+
+    def _indices(self, ctx: Context, rows: int) -> Array:
+        if ctx.tasks is None:
+            return np.zeros(rows, np.int64)
+        return np.array([self.names[t] for t in ctx.tasks], np.int64)
+
+    def act(self, obs: Any, ctx: Context) -> Array:
+        n = len(ctx.slots)
+        if ctx.learning and self.steps < self.start:
+            squashed = self.rng.uniform(-1, 1, (n, len(self.low)))
+        else:
+            with torch.inference_mode():
+                task = torch.from_numpy(self._indices(ctx, n))
+                mean, log_std = (t.numpy() for t in self.net.gaussian(self.inputs(obs), task))
+            noise = self.rng.standard_normal(mean.shape) if ctx.learning else 0.0
+            squashed = np.tanh(mean + np.exp(log_std) * noise)
+        inside = self.low + (squashed + 1) / 2 * (self.high - self.low)
+        chosen: Array = np.clip(inside, self.low, self.high)
+        return chosen.astype(self.dtype).reshape(n, *self.shape)
+
+    def learn(self, batch: Batch, ctx: Context) -> Measures | None:
+        moves, rewards = transitions_of("sac", batch)
+        n = len(moves)
+        actions = np.asarray(moves.actions).reshape(n, -1)
+        squashed = 2 * (actions - self.low) / (self.high - self.low) - 1
+        task = self._indices(ctx, n)
+        for k in np.unique(task):
+            mine = task == k
+            self.replays[k].add(
+                int(mine.sum()),
+                obs=np.asarray(moves.obs)[mine],
+                actions=squashed[mine],
+                rewards=rewards[mine],
+                terminated=moves.terminated[mine],
+                next_obs=np.asarray(moves.next_obs)[mine],
+            )
+        due = (self.steps + n) // self.every - self.steps // self.every
+        self.steps += n
+        if self.steps < self.start:
+            return None
+        measures: Measures | None = None
+        for _ in range(due):
+            measures = self.descend(self.sample())
+            with torch.no_grad():
+                torch._foreach_lerp_(self.target, [p.detach() for p in self._critics()], self.tau)
+        return measures
+
+    def sample(self) -> Minibatch:
+        """``batch`` rows of each task that has any."""
+        parts, tasks = [], []
+        for k, replay in enumerate(self.replays):
+            if len(replay):
+                parts.append(replay.take(self.rng.integers(len(replay), size=self.batch)))
+                tasks.append(np.full(self.batch, k))
+        rows = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
+        noise = self.rng.standard_normal((2, *rows["actions"].shape), np.float32)
+        return {
+            "obs": self.inputs(rows["obs"]),
+            "actions": torch.tensor(rows["actions"]),
+            "rewards": torch.tensor(rows["rewards"]),
+            "alive": torch.tensor(~rows["terminated"], dtype=torch.float32),
+            "next_obs": self.inputs(rows["next_obs"]),
+            "task": torch.tensor(np.concatenate(tasks)),
+            "noise": torch.tensor(noise[0]),
+            "next_noise": torch.tensor(noise[1]),
+        }
+
+    def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
+        net, task = self.net, batch["task"]
+        log_alpha = net.log_alpha[task]
+        alpha = log_alpha.detach().exp()
+        with torch.no_grad():
+            after, log_after = net.policy(batch["next_obs"], task, batch["next_noise"])
+            future = net.values(batch["next_obs"], after, task, self.target).amin(0)
+            future = future - alpha * log_after
+            goal = batch["rewards"] + self.gamma * batch["alive"] * future
+        values = net.values(batch["obs"], batch["actions"], task)
+        critic = (values - goal).square().mean(1).sum()
+        # The critics judge the policy and are not moved by it.
+        chosen, log_prob = net.policy(batch["obs"], task, batch["noise"])
+        fixed = [p.detach() for p in self._critics()]
+        worth = net.values(batch["obs"], chosen, task, fixed).amin(0)
+        actor = (alpha * log_prob - worth).mean()
+        heat = -(log_alpha * (log_prob.detach() + self.entropy)).mean()
+        measures = {
+            "loss": critic.detach(),
+            "q": values.detach().mean(),
+            "entropy": -log_prob.detach().mean(),
+            "alpha": alpha.mean(),
+        }
+        return critic + actor + heat, measures
+
+    def predict(self, batch: Minibatch) -> Tensor:
+        """The policy's mean and log deviation: what distillation keeps."""
+        return torch.cat(self.net.gaussian(batch["obs"], batch["task"]), 1)
+
+    def enter(self, ctx: Context) -> None:
+        if ctx.learning and ctx.tasks and ctx.event in ("task", "variant"):
+            task = "\n".join(sorted(set(ctx.tasks)))
+            if task != self.task and self.restart:
+                for replay in self.replays:
+                    replay.clear()
+                self.steps = 0
+            self.task = task
+
+    def state(self) -> dict[str, Array]:
+        out = {
+            **super().state(),
+            "steps": np.array(self.steps),
+            "task": np.frombuffer(self.task.encode(), np.uint8).copy(),
+        }
+        for k, p in enumerate(self.target):
+            out[f"target{k}"] = p.numpy().copy()
+        for k, replay in enumerate(self.replays):
+            out |= replay.state(f"replay{k}")
+        return out
+
+    def load(self, state: State) -> None:
+        super().load(state)
+        self.steps = int(state["steps"])
+        self.task = np.asarray(state["task"], np.uint8).tobytes().decode()
+        for k, p in enumerate(self.target):
+            p.copy_(torch.tensor(np.asarray(state[f"target{k}"])))
+        for k, replay in enumerate(self.replays):
+            replay.load(f"replay{k}", state)
+
+
+agent = SACAgent

@@ -1,0 +1,116 @@
+"""SAC: its one loss against its parts, its density against torch's, and a task it must solve."""
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from torch.distributions import Independent, Normal, TanhTransform, TransformedDistribution
+
+import perdure
+from perdure.agents.learners.sac import SACAgent
+from perdure.errors import SpecError
+from perdure.testing import check_agent
+from perdure.types import World
+
+
+def world(tasks=("a",), action=None):
+    action = action or spaces.Box(np.array([-1, -3], np.float32), np.array([1, 5], np.float32))
+    return World(spaces.Box(-1, 1, (5,), np.float32), action, 1, 0, tuple(tasks))
+
+
+def filled(**params):
+    agent = SACAgent(world(("a", "b")), hidden=(8, 8), batch=4, **params)
+    rng = np.random.default_rng(1)
+    for replay in agent.replays:
+        replay.add(
+            20, obs=rng.normal(size=(20, 5)), actions=rng.uniform(-1, 1, (20, 2)),
+            rewards=rng.normal(size=20), terminated=rng.random(20) < 0.2,
+            next_obs=rng.normal(size=(20, 5)),
+        )  # fmt: skip
+    return agent
+
+
+def gradients(agent, loss):
+    agent.optimizer.zero_grad()
+    loss.backward()
+    return {n: p.grad.clone() for n, p in agent.net.named_parameters()}
+
+
+@pytest.mark.parametrize("multihead", [False, True])
+def test_each_part_moves_only_what_it_should(multihead):
+    """The critics' gradient is that of the squared error alone, the policy's that of entropy and
+    worth alone, the temperature's that of the entropy's distance from its aim alone."""
+    agent = filled(multihead=multihead)
+    batch = agent.sample()
+    found = gradients(agent, agent.loss(batch)[0])
+    net, task = agent.net, batch["task"]
+    alpha = net.log_alpha.detach().exp()[task]
+    with torch.no_grad():
+        after, logs = net.policy(batch["next_obs"], task, batch["next_noise"])
+        worth = net.values(batch["next_obs"], after, task, agent.target).min(0).values
+        goal = batch["rewards"] + agent.gamma * batch["alive"] * (worth - alpha * logs)
+    values = net.values(batch["obs"], batch["actions"], task)
+    critic = gradients(agent, ((values[0] - goal) ** 2).mean() + ((values[1] - goal) ** 2).mean())
+    chosen, logs = net.policy(batch["obs"], task, batch["noise"])
+    worth = net.values(batch["obs"], chosen, task).min(0).values
+    actor = gradients(agent, (alpha * logs - worth).mean())
+    _, logs = net.policy(batch["obs"], task, batch["noise"])
+    aim = (net.log_alpha[task] * (-logs.detach() + 2)).mean()
+    heat = gradients(agent, aim)
+    for name, value in found.items():
+        part = critic if name.startswith("critics") else actor if name.startswith("actor") else heat
+        assert torch.allclose(value, part[name], atol=1e-6), name
+
+
+def test_density_is_that_of_a_squashed_gaussian():
+    agent = filled()
+    batch = agent.sample()
+    chosen, logs = agent.net.policy(batch["obs"], batch["task"], batch["noise"])
+    mean, log_std = agent.net.gaussian(batch["obs"], batch["task"])
+    squashed = TransformedDistribution(
+        Independent(Normal(mean, log_std.exp()), 1), [TanhTransform(cache_size=1)]
+    )
+    raw = mean + log_std.exp() * batch["noise"]
+    assert torch.allclose(chosen, torch.tanh(raw))
+    assert torch.allclose(logs, squashed.log_prob(torch.tanh(raw)), atol=1e-4)
+
+
+def test_heads_are_apart():
+    """A task's rows leave the other task's head alone."""
+    agent = filled(multihead=True)
+    agent.replays[1].clear()
+    grads = gradients(agent, agent.loss(agent.sample())[0])
+    last = grads["actor.weights.2"][0]
+    assert last[:, :4].abs().sum() > 0 and last[:, 4:].abs().sum() == 0
+
+
+def test_actions_fill_their_space():
+    agent = SACAgent(world(), hidden=(8,), start=10)
+    from perdure.types import Context
+
+    ctx = Context("learn", True, 0, ("a",) * 200, np.arange(200), np.zeros(200, bool))
+    drawn = agent.act(np.zeros((200, 5), np.float32), ctx)
+    assert (drawn >= [-1, -3]).all() and (drawn <= [1, 5]).all()
+    assert drawn[:, 1].min() < -2 and drawn[:, 1].max() > 4
+
+
+def test_it_keeps_its_promises():
+    check_agent("sac,hidden=[16,16],start=20,batch=8")
+
+
+def test_discrete_actions_are_refused():
+    with pytest.raises(SpecError, match="bounded Box"):
+        SACAgent(world(action=spaces.Discrete(3)))
+
+
+@pytest.mark.slow
+def test_it_solves_reach(tmp_path):
+    run = perdure.experiment(
+        f"{perdure.__path__[0]}/../../tests/agents/reaching.py:reach",
+        ["sac,hidden=[32,32],start=100,lr=3e-3,batch=64,every=2"],
+        out=str(tmp_path / "run"),
+        executor="serial",
+    )
+    frame = run.rows().to_pandas()
+    final = frame[(frame.kind == "eval") & (frame.block == frame.block.max())]
+    assert final.success.mean() >= 0.9
