@@ -11,6 +11,7 @@ $(READY): pyproject.toml constraints.txt scripts/setup.sh
 
 demo: $(READY)
 	@$(BIN)/perdure run demo.toml
+	@$(BIN)/perdure report runs/demo
 
 # The tests compare with the real l2logger and l2metrics, in an environment of their own.
 test: $(READY)

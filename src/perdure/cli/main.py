@@ -1,7 +1,8 @@
-"""``perdure``: run, measure, compare, export, ls, check, watch, doctor."""
+"""``perdure``: run, watch, view, measure, compare, report, leaderboard, export, ls, check, doctor."""
 
 from __future__ import annotations
 
+import os
 import sys
 from io import TextIOWrapper
 from pathlib import Path
@@ -43,15 +44,22 @@ def main() -> None:
 @click.option("--experts/--no-experts", default=None, help="Also run the single-task experts.")
 @click.option("--hide-tasks/--show-tasks", default=None, help="Hide task identity from agents.")
 @click.option("--checkpoint", type=int, help="Commit every so many steps (50000).")
+@click.option("--video", is_flag=True, help="Film the first, best and worst evaluations.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress, no table.")
-def run(curriculum: str | None, quiet: bool, **flags: Any) -> None:
+def run(curriculum: str | None, video: bool, quiet: bool, **flags: Any) -> None:
     """Run agents through CURRICULUM (a name, file.py:function, or spec.toml).
 
     The same command again resumes; a finished run returns at once.
     """
     from perdure.cli import verbs
 
-    sys.exit(verbs.run(curriculum, quiet, flags))
+    sys.exit(verbs.run(curriculum, quiet, flags, video))
+
+
+def _one_thread() -> None:
+    """Measuring multiplies no large matrices: a pool of threads for that costs more than it gives,
+    and is made when numpy is imported."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def _measuring(command: Any) -> Any:
@@ -103,6 +111,7 @@ def measure(
 
     Exit 0 only if every lifetime was measured.
     """
+    _one_thread()
     from perdure.cli import measuring
 
     sys.exit(measuring.measure(folder, preset, ste, names, flags, json_file))
@@ -124,6 +133,7 @@ def compare(
     **flags: Any,
 ) -> None:
     """Compare agents over their lifetimes: intervals, effect sizes, corrected significance."""
+    _one_thread()
     from perdure.cli import measuring
 
     code = measuring.compare(folders, preset, ste, names, baseline, anyway, flags, json_file)
@@ -133,13 +143,61 @@ def compare(
 @main.command()
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--format", "-f", "kind", required=True,
-              type=click.Choice(["csv", "json", "parquet", "l2logger"]))  # fmt: skip
+              type=click.Choice(["csv", "json", "parquet", "l2logger", "tensorboard"]))  # fmt: skip
 @click.option("--out", "-o", type=click.Path(path_type=Path), required=True)
 def export(run: Path, kind: str, out: Path) -> None:
-    """Write a run's rows as CSV, JSON or Parquet, or as L2Logger directories."""
+    """Write a run's rows as CSV, JSON or Parquet, as L2Logger directories, or for TensorBoard."""
     from perdure.cli import measuring
 
     sys.exit(measuring.export(run, kind, out))
+
+
+@main.command()
+@click.argument("folders", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.option("--out", "-o", type=click.Path(dir_okay=False, path_type=Path),
+              help="The page (FOLDER/_report.html).")  # fmt: skip
+@click.option("--figures", type=click.Path(file_okay=False, path_type=Path),
+              help="Also every plot as PDF, SVG and PNG, with its CSV, into this folder.")  # fmt: skip
+@click.option("--title", help="Heading of the page.")
+@click.option("--ste", multiple=True, metavar="[TASK=]DIR", help="Single-task experts of logs.")
+@click.option("--anyway", is_flag=True, help="Also if the curricula differ.")
+def report(
+    folders: tuple[Path, ...],
+    out: Path | None,
+    figures: Path | None,
+    title: str | None,
+    ste: tuple[str, ...],
+    anyway: bool,
+) -> None:
+    """Turn runs into one HTML file that opens anywhere, offline."""
+    from perdure.cli import showing
+
+    sys.exit(showing.report(folders, out, figures, title, ste, anyway))
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--metric", "names", multiple=True, help="The first decides; repeatable.")
+@click.option("--curriculum", help="Only this one: its name, or how its fingerprint begins.")
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Also as a page.")
+def leaderboard(
+    folder: Path, names: tuple[str, ...], curriculum: str | None, html: Path | None
+) -> None:
+    """Rank the agents of all runs of a curriculum found under FOLDER."""
+    from perdure.cli import showing
+
+    sys.exit(showing.leaderboard(folder, names, curriculum, html))
+
+
+@main.command()
+@click.argument("folders", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="0 takes a free one.")
+@click.option("--anyway", is_flag=True, help="Also if the curricula differ.")
+def view(folders: tuple[Path, ...], port: int, anyway: bool) -> None:
+    """Serve the report of a running experiment on this machine, refreshed as rows land."""
+    from perdure.cli import showing
+
+    sys.exit(showing.view(folders, port, anyway))
 
 
 @main.command()

@@ -364,10 +364,14 @@ def _write_json(path: Path, value: Any) -> None:
 def export(run: Path, format: str, out: Path) -> int:
     """Write a run in another format."""
     from perdure.store.export import export_rows
-    from perdure.store.l2logger import write_run
+    from perdure.store.l2logger.write import write_run
     from perdure.store.run import Run
 
-    if format == "l2logger":
+    if format == "tensorboard":
+        from perdure.store.tensorboard import write_tensorboard
+
+        print(f"{len(write_tensorboard(Run(run), out))} lifetimes: {out}")
+    elif format == "l2logger":
         written = write_run(Run(run), out)
         print(f"{len(written)} logs: {out}")
     else:

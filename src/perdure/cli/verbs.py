@@ -23,7 +23,7 @@ WIDE = 160
 """Columns for tables that go to a file or a pipe."""
 
 
-def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any]) -> int:
+def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any], video: bool = False) -> int:
     """Plan, execute, summarise."""
     from perdure.run.executors import make_executor
     from perdure.run.experiment import execute
@@ -53,7 +53,7 @@ def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any]) -> int:
             many = f"{count} lifetime{'s' * (count != 1)}"
             console.print(f"{many} of {what} into {where}", highlight=False)
             with LiveView(plan.path, console):
-                outcomes = execute(plan)
+                outcomes = execute(plan, video=video)
     except Interrupted as e:
         again = shlex.join(["perdure", *sys.argv[1:]])
         click_echo(f"\nstopped by signal {e.signum}; nothing is lost. To resume: {again}")

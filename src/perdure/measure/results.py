@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from perdure.errors import MeasureError, PerdureError
 from perdure.measure import sources
-from perdure.measure.l2m import paper, reference
+from perdure.measure.l2m import reference
 from perdure.measure.metric import Life, Metric, Score
 from perdure.measure.sources import Found, Source
 from perdure.store.history import History, common_measure
 from perdure.store.l2logger.view import as_log
+
+if TYPE_CHECKING:
+    from perdure.measure.l2m import paper
 
 Preset = Literal["paper", "reference"]
 PRESETS: tuple[Preset, ...] = ("paper", "reference")
@@ -156,6 +159,8 @@ def measure_paper(
     failed: Mapping[str, str] | None = None,
 ) -> Results:
     """All lifetimes on one scale, as the papers define their metrics."""
+    from perdure.measure.l2m import paper
+
     problems = dict(failed or {})
     lives = list(histories.values())
     if not lives:

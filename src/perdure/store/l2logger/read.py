@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from perdure.store.history import History, codes, numbers, truths
 from perdure.store.l2logger.check import LogError, Part, explain, read_object, validate
 from perdure.store.l2logger.names import STEPS
+from perdure.store.l2logger.times import extremes
 from perdure.types import Array
 
 REQUIRED = ("block_num", "exp_num", "worker_id", "block_type", "task_name", "task_params")
@@ -165,9 +166,9 @@ def _spans(table: pa.Table, measures: Sequence[str]) -> dict[str, tuple[str, str
         kept = times
         if column.null_count or unfinished.any():
             kept = times.filter(pc.and_(pc.is_valid(column), truths(~unfinished)))
-        ends = pc.min_max(kept).as_py()
-        if ends["min"] is not None:
-            found[measure] = (ends["min"], ends["max"])
+        ends = extremes(kept)
+        if ends is not None:
+            found[measure] = ends
     return found
 
 

@@ -1,0 +1,77 @@
+"""The bodies of report, leaderboard and view."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from perdure.cli.measuring import WIDE, choose
+
+
+def report(
+    paths: Sequence[Path],
+    out: Path | None,
+    figures: Path | None,
+    title: str | None,
+    ste: Sequence[str],
+    anyway: bool,
+) -> int:
+    """One HTML file, and the figures."""
+    from perdure.show.films import films
+    from perdure.show.report import load, render
+    from perdure.store.files import make_folder, write_file
+
+    study = load(paths, choose(()), ste=ste, anyway=anyway)
+    target = out or (paths[0] / "_report.html")
+    make_folder(target.parent)
+    page = render(study, title=title, sections=films(study))
+    write_file(target, page.encode(), durable=False)
+    print(f"report: {target}")
+    if figures is not None:
+        from perdure.show.figures import write_figures
+
+        written = write_figures(study, figures)
+        print(f"{len(written)} files: {figures}")
+    for name, reason in study.results.failed.items():
+        print(f"not measured: {name}: {reason}", file=sys.stderr)
+    return 0
+
+
+def leaderboard(
+    folder: Path, names: Sequence[str], curriculum: str | None, html: Path | None
+) -> int:
+    """Rankings in the terminal, and as a page."""
+    from perdure.show import leaderboard_page as pages
+    from perdure.show.leaderboard import DEFAULT
+    from perdure.show.leaderboard import leaderboard as rank
+    from perdure.store.files import write_file
+
+    board = rank(folder, choose(names) if names else DEFAULT, curriculum=curriculum)
+    console = Console() if sys.stdout.isatty() else Console(width=WIDE)
+    for ranking in board.rankings:
+        console.print(pages.table(ranking))
+        for line in pages.remarks(ranking):
+            console.print(line, highlight=False, markup=False)
+    if html is not None:
+        write_file(html, pages.html(board).encode(), durable=False)
+        print(f"page: {html}")
+    return 0
+
+
+def view(paths: Sequence[Path], port: int, anyway: bool) -> int:
+    """Serve the report of a running experiment on loopback."""
+    from perdure.show.films import films
+    from perdure.show.report import load, render
+    from perdure.show.view import view as serve
+
+    metrics = choose(())
+
+    def build() -> bytes:
+        study = load(paths, metrics, anyway=anyway)
+        return render(study, sections=films(study)).encode()
+
+    serve(paths, build, port, ready=lambda url: print(f"{url}   (Ctrl-C ends)", flush=True))
+    return 0
