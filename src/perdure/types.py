@@ -422,6 +422,11 @@ class Suite(Protocol):
         """A new environment; its ``reset(seed=s)`` alone decides an episode."""
         raise CurriculumError(f"{task.id} has no environment: give it epochs or batches")
 
+    def film(self, task: Task) -> gymnasium.Env[Any, Any]:
+        """A new environment that plays the same episodes and, if it can be seen at all, renders
+        them as ``rgb_array``."""
+        return self.env(task)
+
     def many(self, task: Task, count: int) -> Many | None:
         """``count`` environments stepped by one call, or None: then they are made by ``env``."""
         return None

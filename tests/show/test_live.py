@@ -1,31 +1,48 @@
 """What people see while a run runs, from its files alone."""
 
+import io
 import json
+import os
+import subprocess
+import sys
+import time
 
+import pytest
 from rich.console import Console
 
 import perdure
-from perdure.show.live import Watcher, seconds
+from perdure.show.live import Watcher, final_score, plain, seconds, together, watch, worked
 from perdure.show.summary import by_task, summarise
 
 
-def text(renderable):
-    console = Console(width=140, record=True, file=open("/dev/null", "w"))
+def text(renderable, width=140):
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))
     console.print(renderable)
     return console.export_text()
+
+
+@pytest.fixture
+def run(tmp_path):
+    return perdure.experiment(
+        "toy/compass,steps=50,episodes=2", ["q"], lifetimes=3, out=str(tmp_path / "x"),
+        executor="serial",
+    )  # fmt: skip
+
+
+def everything(folder):
+    """Every file with its bytes and when it was changed."""
+    return {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in folder.rglob("*") if p.is_file()}
 
 
 def test_seconds():
     assert [seconds(s) for s in (None, 5, 65, 3700)] == ["–", "5 s", "1:05 min", "1:01 h"]
 
 
-def test_a_finished_run_and_one_in_every_state(tmp_path):
-    run = perdure.experiment(
-        "toy/compass,steps=50,episodes=2", ["q"], lifetimes=3, out=str(tmp_path / "x"),
-        executor="serial",
-    )  # fmt: skip
+def test_a_finished_run_and_one_in_every_state(run):
     group, ended = Watcher(run.path).look()
-    assert ended and "3 done" in text(group) and "100%" in text(group)
+    shown = text(group)
+    assert ended and "3 done" in shown and "100%" in shown and "ended after" in shown
+    assert "q/2" in shown and "at the end, 3 tasks" in shown and "success" in shown
     # One that failed, one that was interrupted, one not yet begun.
     meta = run.path / "q/0/_meta"
     lines = (meta / "journal.jsonl").read_bytes().splitlines(keepends=True)
@@ -35,10 +52,122 @@ def test_a_finished_run_and_one_in_every_state(tmp_path):
     jobs = json.loads((run.path / "_meta/jobs.json").read_text())
     (run.path / "_meta/jobs.json").write_text(json.dumps({**jobs, "q/9": 1.0}))
     shown = text(Watcher(run.path).look()[0])
-    for words in ("1 done", "1 failed", "1 interrupted", "1 waiting", "q/0", "q/1"):
+    for words in ("1 done", "1 failed", "1 interrupted", "1 waiting", "q/0", "q/1", "boom"):
         assert words in shown
     states = {i.id: (i.status, i.error) for i in run.lifetimes()}
     assert states == {"q/0": ("failed", "boom"), "q/1": ("interrupted", ""), "q/2": ("done", "")}
+
+
+def test_the_final_score_is_the_mean_over_tasks_of_the_last_evaluation(run):
+    rows = [r for r in run.rows().to_pylist() if r["lifetime"] == 1 and r["block"] == 6]
+    assert {r["kind"] for r in rows} == {"eval"} and len(rows) == 6
+    by_hand = [sum(r["success"] for r in rows if r["task"] == t) / 2 for t in
+               ("toy/goal-ne", "toy/goal-sw", "toy/goal-nw")]  # fmt: skip
+    assert final_score(run.path / "q/1") == (pytest.approx(sum(by_hand) / 3), "success", 3)
+    (run.path / "q/1/rows/00000.parquet").write_bytes(b"PAR1 broken")
+    assert final_score(run.path / "q/1") is None
+
+
+def test_the_final_score_of_a_block_that_ends_over_several_segments(tmp_path):
+    keys = {"agents": ["q"], "executor": "serial"}
+    parts = perdure.experiment("toy/compass,steps=50,episodes=9", out=str(tmp_path / "a"),
+                               checkpoint=60, **keys)  # fmt: skip
+    whole = perdure.experiment("toy/compass,steps=50,episodes=9", out=str(tmp_path / "b"), **keys)
+    assert len(list((parts.path / "q/0/rows").iterdir())) > 5
+    assert final_score(parts.path / "q/0") == final_score(whole.path / "q/0")
+
+
+def test_time_is_that_of_the_run_not_of_the_watcher(run):
+    """Pauses between sessions do not count, lifetimes side by side count once."""
+    day = 86_400.0
+    for job, sessions, last in (
+        ("q/0", [{"started": 0.0}, {"started": day, "previous_end": 100.0}], day + 40.0),
+        ("q/1", [{"started": 50.0}], 120.0),
+        ("q/2", [{"started": day + 30.0}], day + 60.0),
+    ):
+        meta = run.path / job / "_meta"
+        text_lines = "".join(json.dumps(s) + "\n" for s in sessions)
+        (meta / "sessions.jsonl").write_text(text_lines + '{"started": 17')
+        (meta / "progress.json").write_text(json.dumps({"time": last, "fraction": 1.0}))
+    assert worked(run.path / "q/0", day + 40.0) == ((0.0, 100.0), (day, day + 40.0))
+    # 0–100 and 50–120, then 0–40 and 30–60 of the next day.
+    assert "ended after 3:00 min" in text(Watcher(run.path).look()[0])
+    assert together([]) == 0.0 and together([(0.0, 2.0), (1.0, 5.0), (9.0, 9.0)]) == 5.0
+
+
+def test_a_session_writes_down_when_the_one_before_ended(tmp_path):
+    out = str(tmp_path / "x")
+    keys = {"agents": ["q"], "executor": "serial", "out": out}
+    run = perdure.experiment("toy/compass,steps=50,episodes=2", **keys)
+    meta = run.path / "q/0/_meta"
+    os.utime(meta / "progress.json", (1234.0, 1234.0))
+    (meta / "journal.jsonl").write_bytes(b"")
+    perdure.experiment("toy/compass,steps=50,episodes=2", **keys)
+    lines = [json.loads(x) for x in (meta / "sessions.jsonl").read_text().splitlines()]
+    assert [x["previous_end"] for x in lines] == [None, 1234.0]
+
+
+def test_watching_from_another_process_while_it_runs(tmp_path):
+    """State, block, task, running score, rate and ETA; nothing is touched; then the end."""
+    out = tmp_path / "x"
+    command = [sys.executable, "-m", "perdure", "run", "toy/compass,steps=6000,episodes=5", "-a",
+               "q", "-o", str(out), "-q", "--executor", "serial"]  # fmt: skip
+    process = subprocess.Popen(command)
+    watcher = Watcher(out)
+    try:
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            shown = text(watcher.look()[0])
+            if "running" in shown and "learn toy/goal-" in shown and "ETA –" not in shown:
+                break
+            time.sleep(0.05)
+        assert process.poll() is None
+        row = next(line for line in shown.splitlines() if line.startswith("q/0"))
+        assert "success" in row and "/s" in row and "/7" in row
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
+    before = everything(out)
+    group, ended = watcher.look()
+    assert ended and "1 done" in text(group) and everything(out) == before
+
+
+def test_a_lifetime_on_another_machine_lives_while_its_progress_changes(run, monkeypatch):
+    """Its lock cannot be seen from here; its clock may be wrong."""
+    meta = run.path / "q/0/_meta"
+    (meta / "journal.jsonl").write_bytes(b"")
+    (meta / "lock").write_text(json.dumps({"pid": 1, "host": "far-away"}))
+    progress = {"time": 1000.0, "fraction": 0.5}
+    (meta / "progress.json").write_text(json.dumps(progress))
+    watcher = Watcher(run.path)
+    assert "1 interrupted" in text(watcher.look()[0])
+    (meta / "progress.json").write_text(json.dumps({**progress, "time": 1000.5}))
+    assert "1 running" in text(watcher.look()[0])
+    later = time.time() + 60
+    monkeypatch.setattr(time, "time", lambda: later)
+    assert "1 interrupted" in text(watcher.look()[0])
+
+
+def test_names_from_files_cannot_write_to_the_terminal(run):
+    (run.path / "q/0/_meta/journal.jsonl").write_bytes(b"")
+    evil = {"task": "\x1b[2J\x1b]0;x\x07 [bold]\u202egoal", "kind": "learn", "score": 0.5,
+            "measure": "\x1b[31m", "time": 0.0}  # fmt: skip
+    (run.path / "q/0/_meta/progress.json").write_text(json.dumps(evil))
+    (run.path / "q/1/_meta/progress.json").write_text("[1, 2]")
+    out = io.StringIO()
+    watch(run.path, Console(file=out, width=200, force_terminal=False))
+    shown = out.getvalue()
+    assert "\x1b" not in shown and "\x07" not in shown and "\u202e" not in shown
+    assert "[bold]" in shown
+    assert plain("a\u202eb\x1bc") == "a\ufffdb\ufffdc"
+
+
+def test_narrow_terminals_get_fewer_columns_but_the_essential_ones(run):
+    wide, narrow = (text(Watcher(run.path).look(w)[0], w) for w in (140, 80))
+    assert "steps" in wide and "steps" not in narrow
+    row = next(line for line in narrow.splitlines() if line.startswith("q/0"))
+    assert "done" in row and "7/7" in row and "success" in row
 
 
 def test_the_summary_has_n_and_says_what_was_forgotten(tmp_path):

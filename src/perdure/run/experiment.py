@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from perdure.run.executors import make_executor
-from perdure.run.lifetime import Outcome, finished
-from perdure.run.plan import Factory, Plan, RunSpec, make_plan
+from perdure.run.lifetime import Outcome, finished, say
+from perdure.run.plan import Factory, Job, Plan, RunSpec, make_plan
 from perdure.run.signals import interruptible
+from perdure.run.video import FOLDER, encoder, unseen
 from perdure.store.run import Run
 
 
-def execute(plan: Plan, report: Callable[[Outcome], None] | None = None) -> list[Outcome]:
-    """Run every lifetime of a plan that is not done; give all outcomes."""
+def execute(
+    plan: Plan, report: Callable[[Outcome], None] | None = None, video: bool = False
+) -> list[Outcome]:
+    """Run every lifetime of a plan that is not done; give all outcomes. ``video`` films the first,
+    best and worst evaluation episode of each task; the rows are the same without it."""
+    if video:
+        encoder()
     plan.save()
     outcomes: list[Outcome] = []
 
@@ -24,24 +31,41 @@ def execute(plan: Plan, report: Callable[[Outcome], None] | None = None) -> list
 
     with interruptible():
         executor = make_executor(plan.spec.executor)
-        left = []
+        left: list[Job] = []
         for job in plan.jobs:
             if finished(plan, job):
                 keep(Outcome(job, "done"))
             else:
                 left.append(job)
+        if video:
+            plan = replace(plan, video=True)
+            _announce(plan, left)
         executor.run(plan, left, keep)
     return outcomes
 
 
+def _announce(plan: Plan, left: Sequence[Job]) -> None:
+    """What will not be filmed, said once and not by every lifetime."""
+    done = {j.id for j in plan.jobs} - {j.id for j in left}
+    without = [j for j in done if not (plan.path / j / FOLDER / "index.json").exists()]
+    if without:
+        say(f"{len(without)} finished lifetimes were run without video and stay without films")
+    if left:
+        for note in unseen(plan.curriculum(plan.spec.seed), plan.ground.suites):
+            say(note)
+
+
 def experiment(
-    curriculum: str, agents: Sequence[str] | Mapping[str, str | Factory] = ("random",), **keys: Any
+    curriculum: str,
+    agents: Sequence[str] | Mapping[str, str | Factory] = ("random",),
+    video: bool = False,
+    **keys: Any,
 ) -> Run:
     """Run agents through a curriculum; the same call again resumes or returns at once.
 
     ``agents`` are names (``"ppo,lr=3e-4"``), or a mapping from labels to names or Agent classes;
-    classes need ``executor="serial"``. The other keys are those of :class:`RunSpec`. Lifetimes
-    that failed are in ``Run.lifetimes()`` with their error.
+    classes need ``executor="serial"``. ``video`` films some evaluation episodes. The other keys are
+    those of :class:`RunSpec`. Lifetimes that failed are in ``Run.lifetimes()`` with their error.
     """
     factories: dict[str, Factory] = {}
     names: list[str] = []
@@ -56,5 +80,5 @@ def experiment(
     else:
         names = list(agents)
     plan = make_plan(RunSpec(curriculum, tuple(names), **keys), factories)
-    execute(plan)
+    execute(plan, video=video)
     return Run(plan.path)

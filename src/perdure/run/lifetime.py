@@ -22,6 +22,7 @@ from perdure.registry import Spec, is_file_reference
 from perdure.run.loop import Life
 from perdure.run.plan import Job, Plan, refuse_changed
 from perdure.run.progress import Progress
+from perdure.run.video import FOLDER, Recorder
 from perdure.store import files
 from perdure.store.log import Lifetime, LifetimeLog
 
@@ -74,10 +75,14 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
                 "will mix both versions. For rows of one version choose another folder with --out"
             )
         for note in notes:
-            print(f"{NOTE}{note}", file=sys.stderr)
+            say(note)
         if log.done:
             return
         session = {"started": time.time(), "argv": sys.argv, "commit": len(log.commits)}
+        beat_file = path / "_meta" / "progress.json"
+        # The last sign of life of the session before: with it, time spent can be told from pauses.
+        session["previous_end"] = beat_file.stat().st_mtime if beat_file.exists() else None
+        session["video"] = plan.video
         line = json.dumps({**session, **here, "notes": notes}).encode() + b"\n"
         if sessions.exists():
             files.truncate(sessions, sessions.read_bytes().rfind(b"\n") + 1)
@@ -87,8 +92,12 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
         try:
             setting = plan.setting(job)
             agent = plan.make_agent(job.agent, setting.world())
-            progress = Progress(setting.curriculum, path / "_meta" / "progress.json")
-            Life(setting, agent, log, progress, beat).run()
+            progress = Progress(setting.curriculum, beat_file)
+            film = None
+            if plan.video:
+                start = log.position["exp"] if log.position else 0
+                film = Recorder(path / FOLDER, setting.suites, start, say)
+            Life(setting, agent, log, progress, beat, film).run()
         except SystemExit as e:
             # sys.exit() somewhere in an agent or environment ends its lifetime, not the run.
             error = AgentFault(f"the agent or its environment called sys.exit({e.code!r})")
@@ -97,6 +106,11 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
         except Exception as e:
             write_error(path, e)
             raise
+
+
+def say(note: str) -> None:
+    """A line for the user, from wherever this runs."""
+    print(f"{NOTE}{note}", file=sys.stderr)
 
 
 def finished(plan: Plan, job: Job) -> bool:
@@ -110,10 +124,9 @@ def finished(plan: Plan, job: Job) -> bool:
         return False
     changed = changes(path / "_meta" / "sessions.jsonl", {"code": code(plan, job)})
     if changed:
-        print(
-            f"{NOTE}{path} was finished with another version of {', '.join(changed)} and stays as it "
-            "is; for the new version choose another folder with --out",
-            file=sys.stderr,
+        say(
+            f"{path} was finished with another version of {', '.join(changed)} and stays as it is; "
+            "for the new version choose another folder with --out"
         )
     return True
 
@@ -126,7 +139,7 @@ def write_error(path: Path, error: BaseException | str) -> None:
         files.write_json(path / "_meta" / "error.json", {"error": text, "traceback": trace})
     except StoreError as e:
         # A full disk must not hide the error that matters: it is still raised and printed.
-        print(f"{NOTE}{e}", file=sys.stderr)
+        say(str(e))
 
 
 def describe_error(error: BaseException) -> str:

@@ -17,6 +17,7 @@ from perdure.run.progress import BEAT, Progress
 from perdure.run.results import ResultsSoFar
 from perdure.run.rollout import Rollout
 from perdure.run.stream import Stream
+from perdure.run.video import Recorder
 from perdure.seeds import pack_rng, rng_for, unpack_rng
 from perdure.store import state
 from perdure.store.log import LifetimeLog
@@ -68,8 +69,9 @@ class Life:
         log: LifetimeLog,
         progress: Progress | None = None,
         beat: Callable[[], None] | None = None,
+        film: Recorder | None = None,
     ) -> None:
-        self.setting, self.agent, self.log = setting, agent, log
+        self.setting, self.agent, self.log, self.film = setting, agent, log, film
         self.progress = progress or Progress(setting.curriculum, None)
         self._beat = beat
         if not isinstance(getattr(agent, "rng", None), np.random.Generator):
@@ -174,7 +176,7 @@ class Life:
         self.pending.append(row)
         if self.setting.curriculum.generate is not None:
             self.results.add(row)
-        self.progress.ended(steps, measures)
+        self.progress.ended(steps, measures, self.place)
 
     def _words(self, e: Exposure) -> tuple[Task, str, str]:
         """A task as it stands in a row; the same for many rows."""
@@ -418,6 +420,8 @@ class Life:
             "measures": self.measures,
             "digest": self.digest,
         }
+        if self.film is not None:
+            self.film.save(self.exp, lambda: self.beat(session))
         self.log.commit(self.pending, saved, position, done=session is None)
         self.pending = []
         self.since = 0

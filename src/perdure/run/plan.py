@@ -125,6 +125,9 @@ class Plan:
     """By label."""
     factories: Mapping[str, Factory] = field(default_factory=dict)
     """Agents given as Python objects; only an in-process executor can run these."""
+    video: bool = False
+    """Whether to film evaluation episodes. Rows do not depend on it, so it is no part of the
+    specification."""
 
     @property
     def path(self) -> Path:
@@ -201,7 +204,8 @@ class Plan:
 
     def command(self, job: Job) -> list[str]:
         """The command that runs one lifetime anywhere that sees the run's folder."""
-        return [sys.executable, "-m", "perdure.run.worker", str(self.path), job.id]
+        more = ["--video"] if self.video else []
+        return [sys.executable, "-m", "perdure.run.worker", str(self.path), job.id, *more]
 
     def save(self) -> None:
         """Write the specification into the run's folder, or check that it is the one there."""

@@ -28,15 +28,21 @@ class Progress:
             self._plan = []
         self._episodes, self._steps = 0, 0.0
         self._scores: deque[float] = deque(maxlen=20)
+        self._place: tuple[int, int, int] | None = None
         self._began = time.monotonic()
         self._first: float | None = None
         self.done_steps = 0
         self.measure = ""
 
-    def ended(self, steps: int, measures: Mapping[str, float | None]) -> None:
-        """An episode or batch ended."""
+    def ended(
+        self, steps: int, measures: Mapping[str, float | None], place: tuple[int, int, int]
+    ) -> None:
+        """An episode or batch ended. The running score is that of one place in the lifetime."""
         self._episodes += 1
         self._steps += steps
+        if place != self._place:
+            self._scores.clear()
+            self._place = place
         for name in ("success", "accuracy", "return"):
             value = measures.get(name)
             if value is not None:

@@ -98,6 +98,7 @@ class Rollout:
         self.slots = [_Slot(j * n + i, j) for j in range(len(exposures)) for i in range(n)]
         tasks = [(s, e.task) for s, e in zip(suites, exposures, strict=True)]
         self.envs = Environments(tasks, n, self.observer, job.action_space)
+        self.film = None if learning else life.film
         self.fresh: Array = np.ones(len(self.slots), bool)
 
     def _address(self, j: int, e: Exposure) -> Address:
@@ -268,7 +269,10 @@ class Rollout:
                 horizon, taken = self._horizon(slots), 0
 
     def _memory(self, s: _Slot) -> Callable[[Any], None]:
-        """Where an episode's actions go: to a list, unless the environment can save itself."""
+        """Where an episode's actions go: to a list, unless the environment can save itself and
+        nobody films an episode that will end."""
+        if self.film is not None and self.budgets[s.exposure].window is None:
+            return s.actions.append
         return _forget if self.envs.restorable(s.number) else s.actions.append
 
     def _current(self, slots: list[_Slot]) -> Any:
@@ -337,6 +341,10 @@ class Rollout:
             measures["success"], measures["success_end"] = s.success, s.success_end
         if s.measures:
             measures |= s.measures
+        if self.film is not None and status == "complete":
+            task, kind = self.exposures[s.exposure].task, self.life.heading[2]
+            where = (self.life.exp, self.life.place[0], kind, s.episode, s.seed)
+            self.film.saw(task, *where, s.steps, s.ret, s.success, s.actions)
         self.life.row(
             self.exposures[s.exposure],
             self.life.first_exposure + s.exposure,

@@ -1,4 +1,4 @@
-"""``python -m perdure.run.worker RUN LIFETIME``: one lifetime in a process of its own.
+"""``python -m perdure.run.worker RUN LIFETIME [--video]``: one lifetime in a process of its own.
 
 Exit code 0: done; 1: failed, and the last it writes is ``failed: `` with the reason; 128 + n:
 stopped by signal n.
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 
 def main(argv: list[str]) -> int:
     """Run one lifetime of a planned run."""
-    run, job = argv
+    run, job, *flags = argv
     from perdure.errors import Interrupted
     from perdure.run.lifetime import FAILED, describe_error, run_lifetime
     from perdure.run.plan import load_plan
@@ -23,7 +24,7 @@ def main(argv: list[str]) -> int:
         with interruptible():
             if "PERDURE_PARENT" in os.environ:
                 die_with_parent(int(os.environ["PERDURE_PARENT"]))
-            plan = load_plan(Path(run))
+            plan = replace(load_plan(Path(run)), video="--video" in flags)
             run_lifetime(plan, plan.job(job))
     except Interrupted as e:
         return 128 + e.signum

@@ -1,26 +1,41 @@
-"""A live table of a running experiment, from nothing but its files."""
+"""A live table of a running experiment, from nothing but its files.
+
+Watching writes nothing. It asks each lifetime's lock who holds it; where the lock cannot be seen
+(another machine's file system), a progress file that keeps changing is a sign of life as well.
+"""
 
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from perdure.store.history import PREFERRED
 from perdure.store.lock import Lock
 from perdure.store.log import Lifetime
+from perdure.store.rows import decode
 
 SHOWN = 20
 REFRESH = 0.5
 BAR = 60
+WIDE = 110
+"""On narrower terminals some columns are left out."""
+QUIET = 5.0
+"""Seconds without a new progress file after which another machine's lifetime has stopped."""
+ORDER = ("running", "failed", "interrupted", "done")
+STYLES = {"failed": "red", "interrupted": "yellow", "done": "dim"}
 
 
 def seconds(value: float | None) -> str:
@@ -33,63 +48,110 @@ def seconds(value: float | None) -> str:
     return f"{s // 60}:{s % 60:02d} min" if s < 3600 else f"{s // 3600}:{s % 3600 // 60:02d} h"
 
 
+@dataclass(frozen=True)
+class Look:
+    """One lifetime at one moment."""
+
+    job: str
+    status: str
+    progress: dict[str, Any] = field(default_factory=dict)
+    worked: tuple[tuple[float, float], ...] = ()
+    """From when to when it was worked on, in seconds since 1970."""
+    doing: str = ""
+    score: str = "–"
+
+    @property
+    def fraction(self) -> float:
+        """Share of the lifetime that is done."""
+        return 1.0 if self.status == "done" else self.progress.get("fraction") or 0.0
+
+
 @dataclass
 class Watcher:
-    """Follows the jobs of a run by their progress files."""
+    """Follows the jobs of a run by their files."""
 
     path: Path
-    done: set[str] = field(default_factory=set)
-    began: float = field(default_factory=time.monotonic)
-    first: float | None = None
+    done: dict[str, Look] = field(default_factory=dict)
+    finals: dict[str, Look] = field(default_factory=dict)
+    beats: dict[str, tuple[Any, float]] = field(default_factory=dict)
+    """For each lifetime: its last sign of life, and when it was first seen."""
 
     def jobs(self) -> dict[str, float]:
         """Planned lifetimes and how long each is beside the others."""
         return _read(self.path / "_meta" / "jobs.json")
 
-    def look(self) -> tuple[Group, bool]:
-        """The table now, and whether everything has ended."""
+    def look(self, width: int = WIDE) -> tuple[Group, bool]:
+        """The table now, for so many columns, and whether everything has ended."""
         weights = self.jobs()
-        counts: Counter[str] = Counter()
-        rows: list[tuple[str, str, dict[str, Any]]] = []
-        total = have = 0.0
-        for job, weight in weights.items():
-            status, progress = self._status(job)
-            counts[status] += 1
-            total += weight
-            have += weight * (1.0 if status == "done" else progress.get("fraction") or 0.0)
-            if status in ("running", "failed", "interrupted"):
-                rows.append((job, status, progress))
+        looks = [self._look(job) for job in weights]
+        counts = Counter(x.status for x in looks)
+        total = sum(weights.values())
+        have = sum(weights[x.job] * x.fraction for x in looks)
         share = have / total if total else 0.0
-        if self.first is None:
-            self.first = share
-        elapsed = time.monotonic() - self.began
-        gained = share - self.first
-        eta = elapsed * (1 - share) / gained if gained > 1e-6 else None
+        elapsed = together(span for x in looks for span in x.worked)
         ended = counts["done"] + counts["failed"] == len(weights) and bool(weights)
+        words = "  ".join(f"{counts[s]} {s}" for s in (*ORDER, "waiting") if counts[s])
+        if ended:
+            clock = f"ended after {seconds(elapsed)}"
+        else:
+            clock = f"elapsed {seconds(elapsed)}   ETA {seconds(_eta(looks, share, elapsed))}"
         line = Text.assemble(
-            ("perdure ", "bold"),
-            f"{self.path}  ",
-            "  ".join(f"{n} {s}" for s, n in sorted(counts.items())),
-            f"   {share:.0%}   elapsed {seconds(elapsed)}   ETA {seconds(0 if ended else eta)}",
+            ("perdure ", "bold"), f"{plain(str(self.path))}  {words}   {share:.0%}   {clock}"
         )
         filled = round(BAR * share)
         bar = Text.assemble(("━" * filled, "green"), ("━" * (BAR - filled), "dim"))
-        return Group(line, bar, _table(rows)), ended
+        shown = sorted(
+            (x for x in looks if x.status in ORDER),
+            key=lambda x: (ORDER.index(x.status), "/experts/" in x.job),
+        )
+        rows = [self._final(x) if x.status == "done" else x for x in shown[:SHOWN]]
+        return Group(line, bar, _table(rows, len(shown) - len(rows), width < WIDE)), ended
 
-    def _status(self, job: str) -> tuple[str, dict[str, Any]]:
+    def _final(self, look: Look) -> Look:
+        """A finished lifetime with its final score, which is read once."""
+        if look.job not in self.finals:
+            found = final_score(self.path / look.job)
+            if found is not None:
+                mean, measure, tasks = found
+                doing = f"at the end, {tasks} task{'s' * (tasks > 1)}"
+                look = replace(look, doing=doing, score=_score(mean, measure))
+            self.finals[look.job] = look
+        return self.finals[look.job]
+
+    def _look(self, job: str) -> Look:
+        if job in self.done:
+            return self.done[job]
         folder = self.path / job
         meta = folder / "_meta"
-        if job in self.done:
-            return "done", {}
         if not meta.is_dir():
-            return "waiting", {}
+            return Look(job, "waiting")
         progress = _read(meta / "progress.json")
-        if Lock.held(meta / "lock"):
-            return "running", progress
+        now = time.time()
+        doing = f"{progress.get('kind', '')} {progress.get('task', '')}".strip()
+        score = _score(progress.get("score"), progress.get("measure"))
+        if Lock.held(meta / "lock") or self._beating(job, progress, now):
+            return Look(job, "running", progress, worked(folder, now), doing, score)
+        spans = worked(folder, progress.get("time"))
         if Lifetime.read(folder).done:
-            self.done.add(job)
-            return "done", progress
-        return ("failed" if (meta / "error.json").exists() else "interrupted"), progress
+            self.done[job] = Look(job, "done", {**progress, "eta": None}, spans, doing, score)
+            return self.done[job]
+        error = _read(meta / "error.json")
+        status = "failed" if error else "interrupted"
+        doing = str(error.get("error", doing)).partition("\n")[0]
+        return Look(job, status, {**progress, "eta": None, "rate": None}, spans, doing, score)
+
+    def _beating(self, job: str, progress: dict[str, Any], now: float) -> bool:
+        """Whether another machine says that it writes this lifetime, and its progress file
+        changes, on whatever clock it goes by."""
+        beat, host = progress.get("time"), _read(self.path / job / "_meta" / "lock").get("host")
+        if beat is None or host in (None, socket.gethostname()):
+            return False
+        if job not in self.beats:
+            fresh = abs(now - beat) < QUIET
+            self.beats[job] = (beat, now if fresh else now - QUIET)
+        if self.beats[job][0] != beat:
+            self.beats[job] = (beat, now)
+        return now - self.beats[job][1] < QUIET
 
     def summary(self) -> str:
         """One line, for logs that are not a terminal."""
@@ -97,33 +159,133 @@ class Watcher:
         return str(group.renderables[0])
 
 
+def _eta(looks: list[Look], share: float, elapsed: float) -> float | None:
+    """At the pace of the whole run so far; not before the slowest that is under way."""
+    running = [x for x in looks if x.status == "running"]
+    if not running or share <= 0:
+        return None
+    own = [x.progress.get("eta") or 0.0 for x in running]
+    return max(elapsed * (1 - share) / share, *own)
+
+
+def together(spans: Iterable[tuple[float, float]]) -> float:
+    """How long at least one of the spans lasted."""
+    total, until = 0.0, float("-inf")
+    for start, end in sorted(spans):
+        total += max(end - max(start, until), 0.0)
+        until = max(until, end)
+    return total
+
+
+def worked(folder: Path, end: float | None) -> tuple[tuple[float, float], ...]:
+    """When a lifetime was worked on: its sessions, the last of which lasted until ``end``."""
+    sessions = _sessions(folder / "_meta" / "sessions.jsonl")
+    spans = []
+    for k, session in enumerate(sessions, 1):
+        began = session["started"]
+        until = sessions[k].get("previous_end") if k < len(sessions) else end
+        spans.append((began, began if until is None else max(began, until)))
+    return tuple(spans)
+
+
+def _sessions(path: Path) -> list[dict[str, Any]]:
+    try:
+        stamp = path.stat()
+    except OSError:
+        return []  # The lifetime is just being made.
+    return _sessions_at(path, stamp.st_mtime_ns, stamp.st_size)
+
+
+@cache
+def _sessions_at(path: Path, changed: int, size: int) -> list[dict[str, Any]]:
+    out = []
+    for line in path.read_bytes().splitlines():
+        try:
+            found = json.loads(line)
+        except ValueError:
+            continue  # A line that a dying process left unfinished.
+        if isinstance(found, dict) and "started" in found:
+            out.append(found)
+    return out
+
+
+def final_score(folder: Path) -> tuple[float, str, int] | None:
+    """Of a lifetime's last evaluation block: the mean over tasks of their mean score, the measure,
+    and how many tasks. None if nothing was evaluated."""
+    scores: dict[str, dict[str, list[float]]] = {}
+    block = -1
+    columns = ["block", "kind", "task", "variant", "status", *PREFERRED]
+    for segment in reversed(Lifetime.read(folder).segments):
+        try:
+            rows = decode(segment.read_bytes(), columns).to_pylist()
+        except (OSError, ValueError):
+            return None  # Being repaired or damaged: `perdure check` is who tells.
+        evals = [r for r in rows if r["kind"] == "eval" and r["status"] != "incomplete"]
+        block = max(block, *(r["block"] for r in evals)) if evals else block
+        for r in evals:
+            for measure in PREFERRED:
+                if r["block"] == block and r[measure] is not None:
+                    task = f"{r['task']}@{r['variant']}"
+                    scores.setdefault(measure, {}).setdefault(task, []).append(r[measure])
+        if rows and rows[0]["block"] < block:
+            break
+    for measure in PREFERRED:
+        if measure in scores:
+            means = [sum(v) / len(v) for v in scores[measure].values()]
+            return sum(means) / len(means), measure, len(means)
+    return None
+
+
+def plain(text: str) -> str:
+    """Text without control characters and other tricks: names come from files."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def short(text: str, most: int) -> str:
+    """At most so many characters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _score(value: float | None, measure: str | None) -> str:
+    return "–" if value is None else f"{value:.2f} {measure or ''}".strip()
+
+
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads(path.read_text())
+        found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}  # Not written yet, or just being replaced: the next look sees it.
-    return found
+    return found if isinstance(found, dict) else {}
 
 
-def _table(rows: list[tuple[str, str, dict[str, Any]]]) -> Table:
+def _table(looks: list[Look], hidden: int, narrow: bool) -> Table:
     table = Table(box=None, pad_edge=False)
-    for name in ("lifetime", "state", "block", "task", "score", "steps", "rate", "ETA"):
-        table.add_column(name, justify="left" if name in ("lifetime", "state", "task") else "right")
-    for job, status, p in rows[:SHOWN]:
+    left, spare = ("lifetime", "state", "task", "score"), ("steps", "time")
+    names = ("lifetime", "state", "block", "task", "score", "steps", "rate", "time", "ETA")
+    for name in names:
+        if not (narrow and name in spare):
+            side: Literal["left", "right"] = "left" if name in left else "right"
+            table.add_column(name, justify=side, no_wrap=True)
+    for x in looks:
+        p = x.progress
         blocks = p.get("blocks")
-        score = p.get("score")
-        table.add_row(
-            Text(job),
-            Text(status, style={"failed": "red", "interrupted": "yellow"}.get(status, "green")),
-            f"{p.get('block', 0) + 1}/{blocks}" if blocks else str(p.get("block", "") or ""),
-            Text(f"{p.get('kind', '')} {p.get('task', '')}".strip()[:48]),
-            "–" if score is None else f"{score:.2f} {p.get('measure', '')}",
+        number = f"{p.get('block', 0) + 1}" if p else ""
+        cells: tuple[str | Text, ...] = (
+            Text(plain(x.job)),
+            Text(x.status, style=STYLES.get(x.status, "green")),
+            f"{number}/{blocks}" if blocks else number,
+            Text(short(plain(x.doing), 16 if narrow else 48)),
+            Text(plain(x.score)),
             f"{p.get('steps', 0):,}",
             f"{p['rate']:,.0f}/s" if p.get("rate") else "–",
+            seconds(together(x.worked)),
             seconds(p.get("eta")),
         )
-    if len(rows) > SHOWN:
-        table.add_row(f"… and {len(rows) - SHOWN} more")
+        table.add_row(
+            *(c for n, c in zip(names, cells, strict=True) if not narrow or n not in spare)
+        )
+    if hidden:
+        table.add_row(f"… and {hidden} more")
     return table
 
 
@@ -148,7 +310,7 @@ class LiveView:
         if self.console.is_terminal:
             with Live(console=self.console, refresh_per_second=4, transient=True) as live:
                 while not self._stop.wait(REFRESH):
-                    live.update(self.watcher.look()[0])
+                    live.update(self.watcher.look(self.console.width)[0])
         else:
             while not self._stop.wait(self.every):
                 self.console.print(self.watcher.summary(), highlight=False, soft_wrap=True)
@@ -158,11 +320,11 @@ def watch(path: Path, console: Console) -> None:
     """Follow a run until every lifetime has ended."""
     watcher = Watcher(path)
     if not console.is_terminal:
-        console.print(watcher.look()[0])
+        console.print(watcher.look(console.width)[0])
         return
     with Live(console=console, refresh_per_second=4) as live:
         while True:
-            group, ended = watcher.look()
+            group, ended = watcher.look(console.width)
             live.update(group)
             if ended:
                 return

@@ -44,8 +44,14 @@ class GymSuite(Suite):
         return Task("gym", name)
 
     def env(self, task: Task) -> gymnasium.Env[Any, Any]:
+        return self._make(task)
+
+    def film(self, task: Task) -> gymnasium.Env[Any, Any]:
+        return self._make(task, render_mode="rgb_array")
+
+    def _make(self, task: Task, **more: Any) -> gymnasium.Env[Any, Any]:
         spec = _spec(task.name)
-        params = {k: v for k, v in task.params.items() if k not in OURS}
+        params = {k: v for k, v in {**task.params, **more}.items() if k not in OURS}
         if spec.entry_point is not None:
             entry = spec.entry_point
             creator = load_env_creator(entry) if isinstance(entry, str) else entry

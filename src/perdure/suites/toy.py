@@ -366,12 +366,10 @@ def blobs(epochs: int = 5) -> Curriculum:
     return _labelled("toy/blobs", tasks, epochs)
 
 
-def islands(islands: int = 2, epochs: int = 20) -> Curriculum:
+def islands(islands: int = 2, epochs: int = 20, noise: float = 0.15) -> Curriculum:
     """Labelled data far apart: all of it can be known at once, and who keeps nothing forgets."""
-    tasks = [
-        Task("toy", "blobs", f"island{k}", {"shift": 4.0 * k, "angle": 90.0 * k})
-        for k in range(islands)
-    ]
+    places = [{"shift": 4.0 * k, "angle": 90.0 * k, "noise": noise} for k in range(islands)]
+    tasks = [Task("toy", "blobs", f"island{k}", place) for k, place in enumerate(places)]
     return _labelled("toy/islands", tasks, epochs)
 
 

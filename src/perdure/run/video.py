@@ -1,0 +1,334 @@
+"""Films of evaluation episodes: the first, the best and the worst of each task.
+
+An episode is filmed after it has ended, by playing it once more: its seed and its actions, in an
+environment of its own that can be seen. So recording comes near neither the agent nor the
+environments that make the rows, and rows are the same without it. A film whose playing does not
+give the episode's return is not kept.
+
+::
+
+    <lifetime>/_video/toy--goal-ne-00000120.mp4    one episode, named by its row's exp
+                      index.json                   which film is what; what it does not name is not
+                                                   a film
+
+Films are made before the rows of their episodes are committed, so that no committed row is left
+unseen by a lifetime that is killed and resumed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from perdure.errors import EnvironmentFault, MissingExtra, StoreError
+from perdure.run.progress import BEAT
+from perdure.store import files
+from perdure.store.rows import params_json
+from perdure.types import Array, Curriculum, Suite, Task, slug
+
+FOLDER = "_video"
+WHICH = ("first", "best", "worst")
+SIDE = 320
+"""The longer side of a film in pixels, at most."""
+LONGEST = 450
+"""Frames of a film; of longer episodes every second, third, … frame is taken."""
+FPS = 10.0
+"""Where an environment does not say."""
+ENCODING = (
+    "-crf", "28", "-preset", "veryfast", "-threads", "1", "-movflags", "+faststart",
+    "-fflags", "+bitexact", "-flags:v", "+bitexact", "-map_metadata", "-1",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Film:
+    """A file and what one sees in it."""
+
+    file: str
+    frames: int
+    every: int
+    """Steps from one frame to the next."""
+    fps: float
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One evaluation episode, with all that it takes to play it again."""
+
+    task: str
+    params: str
+    exp: int
+    block: int
+    kind: str
+    episode: int
+    seed: int
+    steps: int
+    ret: float
+    success: float | None
+    actions: tuple[Any, ...] = field(default=(), repr=False, compare=False)
+    film: Film | None = None
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """Success first, then return."""
+        return (self.success or 0.0, self.ret)
+
+    def entry(self, which: str) -> dict[str, Any]:
+        """As it stands in the index."""
+        assert self.film is not None
+        own = {k: v for k, v in asdict(self).items() if k not in ("actions", "film", "ret")}
+        return {"which": which, **own, "return": self.ret, **asdict(self.film)}
+
+
+class Recorder:
+    """Sees every evaluation episode of one lifetime and keeps the films worth keeping."""
+
+    def __init__(
+        self,
+        folder: Path,
+        suites: Mapping[str, Suite],
+        start: int,
+        note: Callable[[str], None],
+    ) -> None:
+        self.folder, self.suites, self.note = folder, suites, note
+        self.kept: dict[tuple[str, str], dict[str, Episode]] = {}
+        """By task and parameters, then first, best and worst."""
+        self.tasks: dict[tuple[str, str], Task] = {}
+        self.notes: dict[str, str] = {}
+        self.watched = [[start, start]]
+        """Ranges of experiences that were looked at; a session without video leaves a gap."""
+        self._read(start)
+
+    def _read(self, start: int) -> None:
+        """Go on from the index; what it says of rows that were not committed is forgotten."""
+        path = self.folder / "index.json"
+        if not path.exists():
+            return
+        index = files.read_json(path)
+        try:
+            before = [[a, min(b, start)] for a, b in index["watched"] if a < start]
+            for entry in index["films"]:
+                if entry["exp"] < start:
+                    found = _episode(entry)
+                    self.kept.setdefault((found.task, found.params), {})[entry["which"]] = found
+        except (TypeError, KeyError, ValueError) as e:
+            raise StoreError(f"{path} is not an index of films ({e!r}); remove its folder") from e
+        if before and before[-1][1] == start:
+            self.watched = before
+        else:
+            self.watched = [*before, [start, start]]
+
+    def saw(
+        self,
+        task: Task,
+        exp: int,
+        block: int,
+        kind: str,
+        episode: int,
+        seed: int,
+        steps: int,
+        ret: float,
+        success: float | None,
+        actions: Sequence[Any],
+    ) -> None:
+        """An evaluation episode ended. One whose actions are not all known is passed over."""
+        if len(actions) != steps:
+            return
+        key = (task.id, params_json(task.params))
+        won = None if success is None or isnan(success) else success
+        seen = Episode(*key, exp, block, kind, episode, seed, steps, ret, won, tuple(actions))
+        self.tasks[key] = task
+        mine = self.kept.setdefault(key, {})
+        if self.watched[0][0] == 0 and len(self.watched) == 1:
+            mine.setdefault("first", seen)
+        if "best" not in mine or seen.rank > mine["best"].rank:
+            mine["best"] = seen
+        if "worst" not in mine or seen.rank < mine["worst"].rank:
+            mine["worst"] = seen
+
+    def save(self, until: int, beat: Callable[[], None]) -> None:
+        """Make the films that are missing, then the index, and remove what it no longer names."""
+        from perdure.agents.adapters._globals import Guest
+
+        if not self.folder.is_dir():
+            files.make_folder(self.folder)
+        # An environment being made or drawn may draw from global generators: the agent's are safe.
+        with Guest(0).lent():
+            for key, mine in self.kept.items():
+                made: dict[int, Episode] = {}
+                for which, episode in mine.items():
+                    if episode.exp not in made:
+                        made[episode.exp] = self._filmed(key, episode, beat)
+                    mine[which] = made[episode.exp]
+        self.watched[-1][1] = until
+        kept = [
+            mine[which].entry(which)
+            for _, mine in sorted(self.kept.items())
+            for which in WHICH
+            if which in mine and mine[which].film
+        ]
+        index = {"format": 1, "watched": self.watched, "films": kept, "notes": self.notes}
+        files.write_json(self.folder / "index.json", index)
+        named = {entry["file"] for entry in kept} | {"index.json"}
+        for file in self.folder.iterdir():
+            if file.name not in named:
+                file.unlink()
+
+    def _filmed(self, key: tuple[str, str], e: Episode, beat: Callable[[], None]) -> Episode:
+        if e.film is not None or e.task in self.notes or not e.actions:
+            return e
+        temporary = self.folder / f"_{os.getpid()}.mp4"
+        try:
+            task = self.tasks[key]
+            film = shoot(self.suites[task.suite], task, e, temporary, beat)
+            data = temporary.read_bytes()
+        except Unseen as error:
+            self.notes[e.task] = str(error)
+            return e
+        except Exception as error:
+            # Whatever a simulator's renderer raises: no film, and the lifetime goes on.
+            self.notes[e.task] = f"{e.task} is not filmed: {type(error).__name__}: {error}"
+            self.note(self.notes[e.task])
+            return e
+        finally:
+            temporary.unlink(missing_ok=True)
+        name = f"{slug(e.task.replace('@', '~'))}-{e.exp:08d}.mp4"
+        files.write_file(self.folder / name, data)
+        return replace(e, film=replace(film, file=name), actions=())
+
+
+def _episode(entry: Mapping[str, Any]) -> Episode:
+    film = Film(**{k: entry[k] for k in Film.__dataclass_fields__})
+    own = [k for k in Episode.__dataclass_fields__ if k not in ("actions", "film", "ret")]
+    return Episode(**{k: entry[k] for k in own}, ret=entry["return"], film=film)
+
+
+class Unseen(EnvironmentFault):
+    """An environment that shows nothing."""
+
+
+def encoder() -> Any:
+    """What writes films; MissingExtra if it is not installed."""
+    try:
+        import imageio_ffmpeg  # type: ignore[import-untyped]
+    except ImportError as e:
+        raise MissingExtra("recording video", "video") from e
+    return imageio_ffmpeg
+
+
+def unseen(curriculum: Curriculum, suites: Mapping[str, Suite]) -> list[str]:
+    """Why some of a curriculum's evaluated tasks cannot be filmed, a sentence each."""
+    out = []
+    for task in _evaluated(curriculum):
+        try:
+            _open(suites[task.suite], task).close()
+        except Exception as e:
+            out.append(str(e) if isinstance(e, Unseen) else f"{task.id} is not filmed: {e}")
+    return out
+
+
+def _evaluated(curriculum: Curriculum) -> Iterable[Task]:
+    """Tasks that are evaluated in their environment."""
+    if curriculum.generate is not None:
+        return curriculum.tasks
+    phases = (phase for block in curriculum.fixed for phase in block.phases)
+    found = {
+        e.task.key: e.task
+        for learning, exposures in phases
+        for e in exposures
+        if not learning and not e.on_data
+    }
+    return found.values()
+
+
+def _open(suite: Suite, task: Task) -> gymnasium.Env[Any, Any]:
+    env = suite.film(task)
+    if env.render_mode != "rgb_array":
+        env.close()
+        raise Unseen(
+            f"{task.id} is not filmed: its environment does not render rgb_array (a suite offers "
+            "one that does by film(task))"
+        )
+    return env
+
+
+def shoot(suite: Suite, task: Task, episode: Episode, path: Path, beat: Callable[[], None]) -> Film:
+    """Play an episode again and write its film to ``path``."""
+    env = _open(suite, task)
+    try:
+        every = -(-(episode.steps + 1) // LONGEST)
+        frames = _frames(env, episode, every)
+        first = next(frames)
+        height, width = first.shape[:2]
+        scale = min(1.0, SIDE / max(height, width))
+        # H.264 in the form that browsers play needs even sides.
+        w, h = (max(2, int(n * scale) // 2 * 2) for n in (width, height))
+        fps = float(env.metadata.get("render_fps") or FPS)
+        writer = encoder().write_frames(
+            str(path), (width, height), fps=fps, codec="libx264", quality=None, macro_block_size=1,
+            ffmpeg_log_level="error",
+            output_params=["-vf", f"scale={w}:{h}:flags=area", *ENCODING],
+        )  # fmt: skip
+        count, next_beat = 0, 0.0
+        try:
+            writer.send(None)
+            for frame in (f for part in ([first], frames) for f in part):
+                if frame.shape != first.shape:
+                    raise EnvironmentFault(f"frames of {first.shape} and {frame.shape}")
+                writer.send(np.ascontiguousarray(frame))
+                count += 1
+                if time.monotonic() >= next_beat:
+                    beat()
+                    next_beat = time.monotonic() + BEAT
+        finally:
+            writer.close()
+        return Film("", count, every, fps, w, h)
+    finally:
+        env.close()
+
+
+def _frames(env: gymnasium.Env[Any, Any], episode: Episode, every: int) -> Iterator[Array]:
+    """The frames of an episode: its start, and after its steps; always the last."""
+    env.reset(seed=episode.seed)
+    yield _frame(env)
+    whole = isinstance(env.action_space, spaces.Discrete)
+    ret, last = 0.0, episode.steps
+    for step, action in enumerate(episode.actions, 1):
+        _, reward, end, cut, _ = env.step(np.int64(action) if whole else action)
+        ret += float(reward)
+        if bool(end or cut) != (step == last):
+            raise EnvironmentFault(f"{_again(episode)} it ended otherwise after {step} steps")
+        if step % every == 0 or step == last:
+            yield _frame(env)
+    if ret != episode.ret:
+        raise EnvironmentFault(f"{_again(episode)} it gave return {ret} instead of {episode.ret}")
+
+
+def _again(episode: Episode) -> str:
+    return (
+        f"played again with seed {episode.seed}, which alone should decide an episode "
+        f"(perdure check {episode.task}),"
+    )
+
+
+def _frame(env: gymnasium.Env[Any, Any]) -> Array:
+    frame: Any = env.render()
+    if (
+        not isinstance(frame, np.ndarray)
+        or frame.dtype != np.uint8
+        or frame.ndim != 3
+        or frame.shape[2] != 3
+    ):
+        raise EnvironmentFault(f"render() gave {type(frame).__name__}, expected uint8 (h, w, 3)")
+    return frame

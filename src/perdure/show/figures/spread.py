@@ -1,0 +1,248 @@
+"""Dots and intervals: forgetting, distributions over lifetimes, profiles, improvement, orders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import isnan
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perdure.show.figures.style import (
+    COLUMN,
+    GREY,
+    NORMAL,
+    PAGE,
+    Drawn,
+    dash,
+    errors,
+    mark,
+    new,
+    several,
+    short,
+    short_names,
+)
+from perdure.show.report import data
+from perdure.show.report.headline import chosen, title
+from perdure.show.report.numbers import Record
+from perdure.show.report.study import Study
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ARROWS = {"higher": "↑", "lower": "↓"}
+
+
+def forgetting(study: Study) -> Iterator[Drawn]:
+    """What is gone of each task at the end of life."""
+    found = data.forgetting(study)
+    if found:
+        tasks = [t for t in study.tasks if any(r["task"] == t for r in found)]
+        yield Drawn("forgetting", by_task(study, found, tasks, "forgetting"), {"": found})
+
+
+def by_task(study: Study, found: Sequence[Record], tasks: Sequence[str], label: str) -> Any:
+    """Tasks down, for each agent a dot and its interval."""
+    agents = [a for a in study.agents if any(r["agent"] == a for r in found)]
+    each = 0.13 * len(agents) + 0.08
+    figure = new(COLUMN, 0.7 + each * len(tasks) + 0.16 * -(-len(agents) // 2))
+    axes = figure.subplots()
+    axes.axvline(0.0, color=GREY, linewidth=0.6)
+    axes.grid(axis="x")
+    for k, agent in enumerate(agents):
+        own = [r for r in found if r["agent"] == agent]
+        shift = (k - (len(agents) - 1) / 2) * 0.8 / max(len(agents), 1)
+        y = [tasks.index(r["task"]) + shift for r in own]
+        _dots(axes, study, agent, own, y)
+    names = short_names(tasks, 20)
+    axes.set_yticks(range(len(tasks)), [names[t] for t in tasks])
+    axes.set_ylim(len(tasks) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    figure.supxlabel(f"{label} ({several([r['n'] for r in found])})", fontsize=NORMAL)
+    agents_legend(figure, study, agents, where="upper")
+    return figure
+
+
+def _dots(
+    axes: Axes, study: Study, agent: str, records: Sequence[Record], y: Sequence[float]
+) -> None:
+    style = study.agent_styles[agent]
+    axes.errorbar(
+        [r["value"] for r in records], y, xerr=errors(records), fmt=mark(style),
+        color=style.light, elinewidth=1.0, markersize=3.6,
+    )  # fmt: skip
+
+
+def agents_legend(
+    figure: Any, study: Study, agents: Sequence[str], lines: bool = False, where: str = "lower"
+) -> None:
+    """Which mark or line is whose; none for one agent."""
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], color=s.light, marker="" if lines else mark(s), markersize=3.6,
+               linestyle=dash(s) if lines else "", label=short(a, 24))
+        for a in agents
+        for s in [study.agent_styles[a]]
+    ]  # fmt: skip
+    if len(handles) > 1:
+        longest = max(len(h.get_label()) for h in handles)  # type: ignore[arg-type]
+        columns = max(1, min(len(handles), int(COLUMN // (0.4 + 0.062 * longest))))
+        figure.legend(handles=handles, loc=f"outside {where} center", ncols=columns)
+
+
+def distributions(study: Study) -> Iterator[Drawn]:
+    """A dot for each lifetime, the mean and its 95 % t interval; one panel a metric."""
+    values = data.distributions(study)["values"]
+    cells = data.headline(study)["cells"]
+    keep = ("metric", "agent", "value", "low", "high", "n", "dropped", "reason")
+    means = [{k: c[k] for k in keep} for c in cells]
+    there = {r["metric"] for r in values if not isnan(r["value"])}
+    metrics = [m for m in chosen(study) if m.name in there]
+    if not metrics:
+        return
+    columns = min(len(metrics), 3)
+    rows = -(-len(metrics) // columns)
+    figure = new(PAGE, 0.2 + rows * (0.6 + 0.19 * len(study.agents)))
+    grid = figure.subplots(rows, columns, squeeze=False, sharey=True)
+    for axes, metric in zip(grid.flat, metrics, strict=False):
+        axes.grid(axis="x")
+        for k, agent in enumerate(study.agents):
+            style = study.agent_styles[agent]
+            own = [r for r in values if (r["metric"], r["agent"]) == (metric.name, agent)]
+            dots = [r["value"] for r in own if not isnan(r["value"])]
+            beside = k + 0.22 + spread_out(len(dots))
+            axes.plot(dots, beside, "o", color=style.light, alpha=0.45, markersize=2.4)
+            (mean,) = (r for r in means if (r["metric"], r["agent"]) == (metric.name, agent))
+            if not isnan(mean["value"]):
+                axes.errorbar([mean["value"]], [k], xerr=errors([mean]), fmt="|", color=style.light,
+                              elinewidth=1.6, markersize=9, markeredgewidth=1.6)  # fmt: skip
+        axes.set_title(f"{short(title(metric), 30)} {ARROWS[metric.better]}")
+        axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
+        axes.locator_params(axis="x", nbins=5)
+    for axes in list(grid.flat)[len(metrics) :]:
+        axes.set_visible(False)
+    _agent_rows(study, grid[0, 0])
+    counts = several([r["n"] for r in means if r["metric"] in there])
+    label = f"dot: a lifetime; bar: mean and its 95 % t interval ({counts})"
+    figure.supxlabel(label, fontsize=NORMAL)
+    yield Drawn("distributions", figure, {"values": values, "means": means})
+
+
+def _agent_rows(study: Study, axes: Axes) -> None:
+    axes.set_yticks(range(len(study.agents)), [short(a, 20) for a in study.agents])
+    axes.set_ylim(len(study.agents) - 0.5, -0.5)
+
+
+def spread_out(n: int) -> Any:
+    """Places beside the middle, the same each time, so that equal dots are all seen."""
+    return 0.16 * ((np.arange(n) * 0.618) % 1.0 - 0.5) if n > 1 else np.zeros(n)
+
+
+def profiles(study: Study) -> Iterator[Drawn]:
+    """The share of final scores above a threshold, with its band over whole lifetimes."""
+    found = data.profiles(study)
+    if not found:
+        return
+    agents = list(dict.fromkeys(r["agent"] for r in found))
+    figure = new(COLUMN, 2.2 + 0.16 * -(-len(agents) // 3))
+    axes = figure.subplots()
+    axes.grid()
+    for agent in agents:
+        own = [r for r in found if r["agent"] == agent]
+        style = study.agent_styles[agent]
+        x = [r["threshold"] for r in own]
+        axes.plot(
+            x, [r["share"] for r in own], color=style.light, linestyle=dash(style), linewidth=1.2
+        )
+        axes.fill_between(x, [r["low"] for r in own], [r["high"] for r in own],
+                          color=style.light, alpha=0.14, linewidth=0)  # fmt: skip
+    axes.set_ylim(-0.02, 1.02)
+    axes.set_xlabel(f"final {short(study.measure, 20)} τ ({several([r['n'] for r in found])})")
+    axes.set_ylabel("share of scores above τ")
+    agents_legend(figure, study, agents, lines=True)
+    yield Drawn("profiles", figure, {"": found})
+
+
+def improvement(study: Study) -> Iterator[Drawn]:
+    """The probability that a lifetime of one agent ends above one of another."""
+    found = data.improvement(study)
+    if not found:
+        return
+    figure = new(COLUMN, 0.6 + 0.2 * len(found))
+    axes = figure.subplots()
+    axes.grid(axis="x")
+    axes.axvline(0.5, color=GREY, linewidth=0.6)
+    for k, r in enumerate(found):
+        style = study.agent_styles[r["a"]]
+        axes.errorbar([r["value"]], [k], xerr=errors([r]), fmt=mark(style), color=style.light,
+                      elinewidth=1.0, markersize=3.6)  # fmt: skip
+    labels = [f"{short(r['a'], 16)} > {short(r['b'], 16)}" for r in found]
+    axes.set_yticks(range(len(found)), labels)
+    axes.set_ylim(len(found) - 0.5, -0.5)
+    axes.set_xlim(-0.02, 1.02)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    label = f"probability of improvement ({several([r['n'] for r in found])})"
+    figure.supxlabel(label, fontsize=NORMAL)
+    yield Drawn("improvement", figure, {"": found})
+
+
+def aggregates(study: Study) -> Iterator[Drawn]:
+    """Mean and interquartile mean of the final scores over lifetimes × tasks."""
+    found = data.distributions(study)["aggregates"]
+    if not found:
+        return
+    statistics = list(dict.fromkeys(r["statistic"] for r in found))
+    agents = list(dict.fromkeys(r["agent"] for r in found))
+    figure = new(COLUMN, 0.75 + 0.19 * len(agents))
+    panels = figure.subplots(1, len(statistics), squeeze=False, sharey=True)[0]
+    for axes, statistic in zip(panels, statistics, strict=True):
+        axes.grid(axis="x")
+        for k, agent in enumerate(agents):
+            own = [r for r in found if (r["statistic"], r["agent"]) == (statistic, agent)]
+            _dots(axes, study, agent, own, [k])
+        axes.set_title(statistic)
+        axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
+        axes.locator_params(axis="x", nbins=4)
+    panels[0].set_yticks(range(len(agents)), [short(a, 18) for a in agents])
+    panels[0].set_ylim(len(agents) - 0.5, -0.5)
+    label = f"final {short(study.measure, 20)} ({several([r['n'] for r in found])})"
+    figure.supxlabel(label, fontsize=NORMAL)
+    yield Drawn("aggregates", figure, {"": found})
+
+
+def orders(study: Study) -> Iterator[Drawn]:
+    """Metrics by the order in which tasks were learned."""
+    found = data.orders(study)
+    if not found:
+        return
+    metrics = [m for m in chosen(study) if any(r["metric"] == m.name for r in found)]
+    rows = sorted({(r["agent"], r["order"]) for r in found})
+    table = {"": found}
+    if len(rows) > 60:
+        yield Drawn("orders", None, table)
+        return
+    columns = min(len(metrics), 3)
+    down = -(-len(metrics) // columns)
+    figure = new(PAGE, 0.2 + down * (0.6 + 0.15 * len(rows)))
+    grid = figure.subplots(down, columns, squeeze=False, sharey=True)
+    for axes, metric in zip(grid.flat, metrics, strict=False):
+        axes.grid(axis="x")
+        own = [r for r in found if r["metric"] == metric.name]
+        axes.errorbar([r["value"] for r in own], [rows.index((r["agent"], r["order"])) for r in own],
+                      xerr=errors(own), fmt="o", color=GREY, elinewidth=1.0)  # fmt: skip
+        axes.set_title(f"{short(title(metric), 30)} {ARROWS[metric.better]}")
+        axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
+        axes.locator_params(axis="x", nbins=5)
+    for axes in list(grid.flat)[len(metrics) :]:
+        axes.set_visible(False)
+    counts = several([r["n"] for r in found])
+    figure.supxlabel(f"mean over lifetimes and 95 % t interval ({counts})", fontsize=NORMAL)
+    grid[0, 0].set_yticks(range(len(rows)), [f"{short(a, 14)}, order {k + 1}" for a, k in rows])
+    grid[0, 0].set_ylim(len(rows) - 0.5, -0.5)
+    yield Drawn("orders", figure, table)

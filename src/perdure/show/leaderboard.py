@@ -1,0 +1,313 @@
+"""All runs of a curriculum below a folder, their agents ranked by one metric.
+
+Agents of different runs are entries of their own, even under the same name: what else differed is
+not known. The sampling unit is the lifetime; a rank that the intervals leave open says so.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf, isnan
+from pathlib import Path
+from typing import Any
+
+from perdure.errors import MeasureError, UnknownName
+from perdure.measure import sources
+from perdure.measure.gem import acc
+from perdure.measure.l2m import CORE, paper
+from perdure.measure.l2m import metrics as l2m_metrics
+from perdure.measure.metric import Metric
+from perdure.measure.results import Measured, measure_paper, read_all
+from perdure.measure.stats import Estimate, mean_interval
+from perdure.store.history import History
+from perdure.store.run import Run
+
+DEFAULT: tuple[Metric, ...] = (acc, *(m for m in l2m_metrics if m.name in CORE))
+"""Average final performance, by which agents are ranked, and L2M's core metrics."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """An entry's mean over lifetimes on one metric."""
+
+    estimate: Estimate
+    reason: str = ""
+    """Why it is undefined, for one lifetime at least."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One agent of one run."""
+
+    agent: str
+    run: str
+    """Its folder below the one that was searched."""
+    spec: str
+    """The agent with its parameters."""
+    protocol: str
+    """How it was run, where that is not the same for all entries."""
+    seeds: tuple[int, ...]
+    cells: Mapping[str, Cell]
+    place: int = 0
+    """By the mean of the first metric; 0 where that is undefined."""
+    best: int = 0
+    """The places that the intervals leave open."""
+    worst: int = 0
+
+    @property
+    def n(self) -> int:
+        """Lifetimes measured."""
+        return len(self.seeds)
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The entries of one curriculum, best first."""
+
+    curriculum: str
+    fingerprint: str
+    """Of the first run; each lifetime has its own where the curriculum varies by seed."""
+    varies: bool
+    outline: str
+    measure: str
+    level: float
+    metrics: tuple[Metric, ...]
+    entries: tuple[Entry, ...]
+    failed: Mapping[str, str] = field(default_factory=dict)
+    """Lifetimes in no number, and why."""
+
+
+@dataclass(frozen=True)
+class Board:
+    """One ranking for each curriculum found."""
+
+    path: Path
+    rankings: tuple[Ranking, ...]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A run below the folder."""
+
+    name: str
+    path: Path
+    spec: Mapping[str, Any]
+    described: Mapping[int, Mapping[str, Any]]
+    """Of its lifelong lifetimes: one description a seed."""
+    agents: Mapping[str, str]
+    """Label to agent with parameters."""
+
+    @property
+    def prints(self) -> dict[int, str]:
+        """The curriculum's fingerprint by seed."""
+        return {seed: str(d.get("fingerprint", "")) for seed, d in self.described.items()}
+
+    @property
+    def curriculum(self) -> Mapping[str, Any]:
+        """The outline of the first lifetime."""
+        found = next(iter(self.described.values()), {}).get("curriculum")
+        return found if isinstance(found, Mapping) else {}
+
+    @property
+    def title(self) -> str:
+        """The curriculum's name."""
+        return str(self.curriculum.get("name") or self.spec.get("curriculum", ""))
+
+    @property
+    def protocol(self) -> str:
+        """What else the rows depend on, in words."""
+        first = next(iter(self.described.values()), {})
+        hidden = "tasks hidden" if first.get("hide_tasks") else "tasks shown"
+        return f"envs {first.get('envs', 1)}, {hidden}"
+
+
+def leaderboard(
+    folder: Path,
+    metrics: Sequence[Metric] = DEFAULT,
+    *,
+    curriculum: str | None = None,
+    options: paper.Options | None = None,
+    level: float = 0.95,
+) -> Board:
+    """Rank the agents of all runs at or below a folder, one ranking for each curriculum.
+
+    The first metric decides. ``curriculum`` chooses one by its name or the beginning of its
+    fingerprint.
+    """
+    if not folder.is_dir():
+        raise MeasureError(f"{folder} is not a folder: expected one that holds runs")
+    runs = [_found(folder, path) for path in runs_below(folder)]
+    begun = [run for run in runs if run.described]
+    if not begun:
+        what = f"{len(runs)} runs but no lifetime that has begun" if runs else "no Perdure run"
+        raise MeasureError(f"{folder} holds {what} (_meta/spec.json is what a run is known by)")
+    groups = _groups(begun)
+    if curriculum is not None:
+        known = [g[0].title for g in groups]
+        groups = [g for g in groups if _is(g[0], curriculum)]
+        if not groups:
+            raise UnknownName("curriculum", curriculum, known, f"(there are: {', '.join(known)})")
+    return Board(
+        folder, tuple(_ranking(g, metrics, options or paper.Options(), level) for g in groups)
+    )
+
+
+def runs_below(folder: Path) -> Iterator[Path]:
+    """Every run's folder, in order; a run is not searched for others."""
+    for root, below, _ in os.walk(folder):
+        if (Path(root) / "_meta" / "spec.json").is_file():
+            yield Path(root)
+            below.clear()
+        below[:] = sorted(d for d in below if not d.startswith((".", "_")))
+
+
+def _found(folder: Path, path: Path) -> _Found:
+    run = Run(path)
+    name = path.relative_to(folder).as_posix() if path != folder else path.resolve().name
+    described: dict[int, Mapping[str, Any]] = {}
+    agents: dict[str, str] = {}
+    for info in run.lifetimes():
+        if not info.expert:
+            one = info.description
+            described.setdefault(info.seed, one)
+            agents.setdefault(info.agent, str(one.get("agent", "")))
+    return _Found(name, path, run.spec, described, agents)
+
+
+def _is(run: _Found, wanted: str) -> bool:
+    return wanted in (run.title, run.spec.get("curriculum")) or (
+        len(wanted) >= 4 and any(p.startswith(wanted) for p in run.prints.values())
+    )
+
+
+def _groups(runs: Sequence[_Found]) -> list[list[_Found]]:
+    """Runs of the same curriculum together, the largest group first."""
+    groups: list[list[_Found]] = []
+    for run in runs:
+        for group in groups:
+            if all(_same(run, other) for other in group):
+                group.append(run)
+                break
+        else:
+            groups.append([run])
+    return sorted(groups, key=lambda g: (-len(g), g[0].title))
+
+
+def _same(a: _Found, b: _Found) -> bool:
+    """Whether two runs are of one curriculum.
+
+    One that does not vary by seed has one fingerprint. Where it varies, each seed has its own: the
+    runs must name the same curriculum, and agree on the seeds they share.
+    """
+    mine, theirs = a.prints, b.prints
+    if len({*mine.values()}) == 1 and {*mine.values()} == {*theirs.values()}:
+        return True
+    varies = len({*mine.values()}) > 1 or len({*theirs.values()}) > 1
+    shared = mine.keys() & theirs.keys()
+    named = a.spec.get("curriculum") == b.spec.get("curriculum")
+    return varies and named and all(mine[s] == theirs[s] for s in shared)
+
+
+def _ranking(
+    runs: Sequence[_Found], metrics: Sequence[Metric], options: paper.Options, level: float
+) -> Ranking:
+    histories: dict[str, History] = {}
+    failed: dict[str, str] = {}
+    owners: dict[str, tuple[_Found, str]] = {}
+    for run in runs:
+        found, problems = read_all(sources.find(run.path, measure=options.measure))
+        failed |= {f"{run.name}/{n}": why for n, why in problems.items()}
+        for n, history in found.items():
+            name = f"{run.name}/{n}"
+            owners[name] = (run, history.agent)
+            histories[name] = replace(history, name=name)
+    results = measure_paper(histories, options, metrics, failed)
+    lives: dict[tuple[str, str], list[Measured]] = {}
+    for life in results.lifetimes:
+        run, agent = owners[life.name]
+        lives.setdefault((run.name, agent), []).append(life)
+    protocols = {run.name: run.protocol for run in runs}
+    alike = len({*protocols.values()}) == 1
+    by_name = {run.name: run for run in runs}
+    entries = [
+        Entry(
+            agent,
+            name,
+            by_name[name].agents.get(agent, agent),
+            "" if alike else protocols[name],
+            tuple(m.seed for m in mine if m.seed is not None),
+            {m.name: _cell(mine, m.name, level) for m in metrics},
+        )
+        for (name, agent), mine in lives.items()
+    ]
+    first = runs[0]
+    return Ranking(
+        first.title,
+        next(iter(first.prints.values())),
+        any(len({*run.prints.values()}) > 1 for run in runs),
+        _outline(first.curriculum),
+        results.measure,
+        level,
+        tuple(metrics),
+        tuple(_placed(entries, metrics[0])),
+        dict(results.failed),
+    )
+
+
+def _cell(lives: Sequence[Measured], metric: str, level: float) -> Cell:
+    scores = [life.scores[metric] for life in lives]
+    reason = next((s.reason for s in scores if s.reason), "")
+    return Cell(mean_interval([s.value for s in scores], level), reason)
+
+
+def _placed(entries: Sequence[Entry], metric: Metric) -> list[Entry]:
+    """The entries in order, each with its place and those that the intervals leave open."""
+    sign = 1.0 if metric.better == "higher" else -1.0
+
+    def span(e: Entry) -> tuple[float, float, float]:
+        """Value, least and most, so that more is better; one lifetime has no limits."""
+        found = e.cells[metric.name].estimate
+        if isnan(found.low):
+            return sign * found.value, -inf, inf
+        low, high = sorted((sign * found.low, sign * found.high))
+        return sign * found.value, low, high
+
+    known = [e for e in entries if not isnan(e.cells[metric.name].estimate.value)]
+    known.sort(key=lambda e: (-span(e)[0], e.agent, e.run))
+    out = []
+    for e in known:
+        value, low, high = span(e)
+        others = [span(o) for o in known if o is not e]
+        place = 1 + sum(o[0] > value for o in others)
+        best = 1 + sum(o[1] > high for o in others)
+        worst = len(known) - sum(o[2] < low for o in others)
+        out.append(replace(e, place=place, best=best, worst=worst))
+    return out + sorted((e for e in entries if e not in known), key=lambda e: (e.agent, e.run))
+
+
+def _outline(curriculum: Mapping[str, Any]) -> str:
+    """A stored curriculum's tasks and budgets in one line."""
+    if curriculum.get("generated"):
+        return f"{len(curriculum.get('tasks', ()))} tasks, blocks generated as it goes"
+    blocks = [*curriculum.get("before", ()), *curriculum.get("blocks", ())]
+    totals: dict[str, Counter[str]] = {"learning": Counter(), "evaluation": Counter()}
+    tasks = set()
+    for block in blocks:
+        learns = "evaluation" if block["kind"] == "eval" else "learning"
+        for what, exposures in (
+            (learns, block["exposures"]),
+            ("evaluation", block.get("then", ())),
+        ):
+            for e in exposures:
+                totals[what][e["unit"]] += e["amount"]
+                tasks.add((e["task"]["suite"], e["task"]["name"], e["task"].get("variant", "")))
+    parts = [f"{len(tasks)} tasks", f"{len(blocks)} blocks"]
+    parts += [
+        f"{what} {' + '.join(f'{n:,} {unit}' for unit, n in units.items())}"
+        for what, units in totals.items()
+        if units
+    ]
+    return ", ".join(parts)

@@ -1,0 +1,183 @@
+"""A leaderboard for people: a table for the terminal, and one HTML file in the report's style."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Iterator
+from math import isnan
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+from rich.markup import escape
+from rich.table import Table
+
+from perdure.show.leaderboard import Board, Cell, Entry, Ranking
+from perdure.show.report.page import TEMPLATES, clean, number
+
+ARROWS = {"higher": "↑", "lower": "↓"}
+
+
+def place_text(entry: Entry) -> str:
+    """``2``, or ``2 (1–3)`` where the intervals leave other places open."""
+    if not entry.place:
+        return "–"
+    open_places = f" ({entry.best}–{entry.worst})" if entry.worst > entry.best else ""
+    return f"{entry.place}{open_places}"
+
+
+def cell_text(cell: Cell) -> str:
+    """Mean, and below it the interval; fewer lifetimes than the entry has are said."""
+    e = cell.estimate
+    if isnan(e.value):
+        return "–"
+    fewer = f" n={e.n}" if e.dropped else ""
+    span = "" if isnan(e.low) else f"\n[{number(e.low)}, {number(e.high)}]"
+    return f"{number(e.value)}{fewer}{span}"
+
+
+def table(ranking: Ranking) -> Table:
+    """A ranking for the terminal."""
+    made = Table(title=escape(clean(_title(ranking))), title_justify="left")
+    made.add_column("place", no_wrap=True)
+    made.add_column("agent", overflow="fold")
+    several = len({e.run for e in ranking.entries}) > 1
+    if several:
+        made.add_column("run", overflow="fold")
+    made.add_column("n", justify="right")
+    for m in ranking.metrics:
+        made.add_column(escape(f"{m.name} {ARROWS[m.better]}"), justify="right", min_width=8)
+    for e in ranking.entries:
+        who = [f"{e.agent} ({e.protocol})" if e.protocol else e.agent, *([e.run] * several)]
+        cells = [cell_text(e.cells[m.name]) for m in ranking.metrics]
+        texts = [place_text(e), *map(clean, who), str(e.n), *cells]
+        made.add_row(*map(escape, texts))
+    return made
+
+
+def _title(r: Ranking) -> str:
+    prints = f"{r.fingerprint}, …: varies by seed" if r.varies else r.fingerprint
+    return f"{r.curriculum} ({prints}): {r.outline}\n{r.measure}, {_method(r)}"
+
+
+def _method(r: Ranking) -> str:
+    return (
+        f"mean [{r.level:.0%} t interval] over n lifetimes, preset paper; ranked by "
+        f"{r.metrics[0].name}, with a range of places where intervals overlap"
+    )
+
+
+def remarks(ranking: Ranking) -> list[str]:
+    """Why values are missing, and which lifetimes are in no number; each reason once."""
+    said: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+    for e in ranking.entries:
+        for m in ranking.metrics:
+            if e.cells[m.name].reason:
+                names, agents = said.setdefault(e.cells[m.name].reason, ({}, {}))
+                names[m.name] = agents[e.agent] = None
+    lines = [f"– {', '.join(m)}: {why} ({', '.join(a)})" for why, (m, a) in said.items()]
+    lines += [f"{name}: {why}" for name, why in ranking.failed.items()]
+    return [clean(line) for line in lines]
+
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{{ policy }}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="generator" content="Perdure">
+<title>{{ title }} – Perdure leaderboard</title>
+<style>{{ style }}</style>
+</head>
+<body>
+<main class="wide">
+<section class="intro"><h1><bdi>{{ title }}</bdi></h1></section>
+{% for r in rankings %}
+<section class="card">
+<div class="top"><h2><bdi>{{ r.curriculum }}</bdi></h2>
+<p class="muted">{{ r.outline }} · curriculum <span class="mono">{{ r.fingerprint }}</span>
+{%- if r.varies %} and others: it varies by seed{% endif %} · {{ r.measure }}</p>
+<p class="muted">{{ r.method }}</p></div>
+<div class="scroll"><table class="results">
+<thead><tr><th scope="col">Place</th><th scope="col">Agent</th>
+<th scope="col" class="number narrow">n</th>
+{% for m in r.metrics %}<th scope="col" class="number" title="{{ m.about }}">{{ m.about.split(":")[0].rstrip(".") }}
+<span class="arrow" title="{{ m.better }} is better">{{ m.arrow }}</span>
+<span class="id">{{ m.name }}</span></th>{% endfor %}
+</tr></thead>
+<tbody>
+{% for e in r.entries %}
+<tr><td class="place">{{ e.place }}{% if e.open %}<div class="interval">{{ e.open }}</div>{% endif %}</td>
+<th scope="row"><bdi class="name" title="{{ e.spec }}">{{ e.agent }}</bdi>
+<div class="small muted"><bdi>{{ e.run }}</bdi>{% if e.protocol %} · {{ e.protocol }}{% endif %}</div></th>
+<td class="number">{{ e.n }}</td>
+{% for c in e.cells %}
+<td class="number">
+{%- if c.undefined %}<span class="undefined" tabindex="0" title="{{ c.reason }}">–<span class="hidden"> undefined: {{ c.reason }}</span></span>
+{%- else %}<div class="value">{{ c.value }}</div><div class="interval">{{ c.interval }}</div>{% endif %}</td>
+{% endfor %}
+</tr>
+{% endfor %}
+</tbody></table></div>
+{% if r.remarks %}<details><summary>{{ r.remarks | length }} remarks</summary>
+<ul class="notes">{% for line in r.remarks %}<li>{{ line }}</li>{% endfor %}</ul></details>{% endif %}
+</section>
+{% endfor %}
+</main>
+</body>
+</html>
+"""
+_MORE = """
+.place { font-size: 16px; font-weight: 620; white-space: nowrap; font-variant-numeric: tabular-nums; }
+.results thead .narrow { min-width: 0; }
+"""
+
+
+def html(board: Board, title: str = "") -> str:
+    """The board as one HTML file that needs nothing else, in the report's style."""
+    style = Markup((TEMPLATES / "report.css").read_text("utf-8") + _MORE)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    page = {
+        "title": title or board.path.resolve().name,
+        "rankings": [_plain(r) for r in board.rankings],
+    }
+    made = jinja2.Environment(
+        autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
+    ).from_string(_PAGE)
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    return made.render(**clean(page), style=style, policy=policy)
+
+
+def _plain(r: Ranking) -> dict[str, Any]:
+    return {
+        "curriculum": r.curriculum, "outline": r.outline, "fingerprint": r.fingerprint,
+        "varies": r.varies, "measure": r.measure, "method": _method(r), "remarks": remarks(r),
+        "metrics": [
+            {"name": m.name, "about": m.about, "better": m.better, "arrow": ARROWS[m.better]}
+            for m in r.metrics
+        ],
+        "entries": [
+            {
+                "place": e.place or "–",
+                "open": f"{e.best}–{e.worst}" if e.worst > e.best else "",
+                "agent": e.agent, "run": e.run, "spec": e.spec, "protocol": e.protocol, "n": e.n,
+                "cells": list(_drawn(e.cells[m.name] for m in r.metrics)),
+            }
+            for e in r.entries
+        ],
+    }  # fmt: skip
+
+
+def _drawn(cells: Iterable[Cell]) -> Iterator[dict[str, Any]]:
+    for cell in cells:
+        e = cell.estimate
+        limits = "no interval" if isnan(e.low) else f"[{number(e.low)}, {number(e.high)}]"
+        yield {
+            "undefined": isnan(e.value),
+            "reason": cell.reason or e.reason or "no value",
+            "value": number(e.value),
+            "interval": f"{limits} n={e.n}" if e.dropped else limits,
+        }

@@ -1,0 +1,37 @@
+"""The report: runs as one HTML file that opens anywhere, offline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from perdure.measure.l2m.paper import Options
+from perdure.measure.metric import Metric
+from perdure.show.report.page import Section, render
+from perdure.show.report.study import Study, load
+from perdure.store.files import make_folder, write_file
+
+__all__ = ["Section", "load", "render", "write_report"]
+
+
+def write_report(
+    paths: Sequence[Path],
+    out: Path,
+    metrics: Sequence[Metric],
+    *,
+    title: str | None = None,
+    anyway: bool = False,
+    options: Options | None = None,
+    ste: Sequence[str] = (),
+    more: Callable[[Study], Sequence[Section]] | None = None,
+) -> Path:
+    """Write the report of runs (or of folders of runs or logs) to ``out``, and say where it is.
+
+    Runs of different curricula are refused with their difference, unless ``anyway``. ``more`` gives
+    further sections, such as videos.
+    """
+    study = load(paths, metrics, options=options, ste=ste, anyway=anyway)
+    page = render(study, title=title, sections=more(study) if more else ())
+    make_folder(out.parent)
+    write_file(out, page.encode("utf-8"), durable=False)
+    return out

@@ -1,0 +1,287 @@
+"""Performance over whole lifetimes, and learning beside single-task experts'."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from perdure.measure.matrix import Matrix, evaluation_matrix
+from perdure.show.report.numbers import Band, Record, band
+from perdure.show.report.study import Study
+from perdure.show.report.walk import Course, Walk, places
+from perdure.show.thin import Thinned, thin
+from perdure.store.history import History
+from perdure.types import Array
+
+POINTS = 480
+"""Bins of learning on the whole axis, at most."""
+FINEST, COARSEST = 96, 4
+"""Bins in one block."""
+EACH = 5
+"""Experiences that a bin should hold, even where they are long."""
+LONG = 0.9
+"""The quantile that counts as long."""
+SINGLES = 400_000
+"""Numbers that single lifetimes may take in the page together."""
+EXPERT_BINS = 48
+
+
+def lifetime_curves(study: Study) -> dict[str, Any]:
+    """Means over the lifetimes of each agent in each course.
+
+    ``courses``: course, order, unit, exact, n. ``spans``: its blocks on the axis. ``evaluations``:
+    one record for each agent, evaluated block and task; ``learning``: one for each agent, learn
+    block, task and bin. ``mean``, ``low`` and ``high`` are over lifetimes (95 % t interval), ``min``
+    and ``max`` over all their experiences (of evaluations: over the lifetimes' scores).
+    An agent without a finished lifetime in a course shows its unfinished ones; ``finished`` says.
+    """
+    out: dict[str, Any] = {"courses": [], "spans": [], "evaluations": [], "learning": []}
+    for course in study.courses:
+        out["courses"].append(
+            {
+                "course": course.number, "order": list(course.order), "unit": course.unit,
+                "exact": course.exact, "n": len(course.names), "stop": course.spans[-1].stop,
+            }
+        )  # fmt: skip
+        out["spans"] += [_span(course, i) for i in range(len(course.spans))]
+        bins = bins_of(study, course)
+        for agent in study.agents:
+            names = [n for n in course.names if study.by_name[n].agent == agent]
+            ended = [n for n in names if study.walks[n].ended]
+            names = ended or names
+            if names:
+                place = {"course": course.number, "agent": agent, "finished": bool(ended)}
+                out["evaluations"] += _evaluations(study, course, names, place)
+                out["learning"] += _learning(course, [study.walks[n] for n in names], place, bins)
+    return out
+
+
+def single_lifetimes(study: Study) -> list[Record]:
+    """Each lifetime by itself: lifetime, agent, seed, course, finished; ``evaluations`` with block,
+    task and value; ``learning`` with block, task, x, mean, min and max.
+
+    Of very many lifetimes, the first of each agent: what is left out would not fit the page.
+    """
+    out: list[Record] = []
+    left = SINGLES
+    for course in study.courses:
+        bins = bins_of(study, course)
+        for name in _in_turn(study, course):
+            walk, life = study.walks[name], study.by_name[name]
+            place = {"lifetime": name, "agent": life.agent, "seed": life.seed}
+            place |= {"course": course.number, "finished": walk.ended}
+            evaluations = _evaluations(study, course, [name], {})
+            learning = _learning(course, [walk], {}, bins)
+            left -= len(evaluations) + 3 * len(learning)
+            if left < 0:
+                return out
+            out.append(
+                place
+                | {
+                    "evaluations": [_pick(r, "block", "task", mean="value") for r in evaluations],
+                    "learning": [_pick(r, *_SHOWN) for r in learning],
+                }
+            )
+    return out
+
+
+_SHOWN = ("block", "task", "x", "mean", "min", "max")
+
+
+def _pick(record: Record, *same: str, **renamed: str) -> Record:
+    return {k: record[k] for k in same} | {new: record[old] for old, new in renamed.items()}
+
+
+def _in_turn(study: Study, course: Course) -> list[str]:
+    """The lifetimes so that each agent's first come first."""
+    by_agent: dict[str, list[str]] = {}
+    for name in course.names:
+        by_agent.setdefault(study.by_name[name].agent, []).append(name)
+    longest = max(map(len, by_agent.values()))
+    return [names[i] for i in range(longest) for names in by_agent.values() if i < len(names)]
+
+
+def bins_of(study: Study, course: Course) -> int:
+    """Bins of a learn block: few enough to embed, and each with several experiences."""
+    learns = [i for i, s in enumerate(course.spans) if s.stay.kind == "learn"]
+    if not learns:
+        return COARSEST
+    walks = [study.walks[n] for n in course.names]
+    tasks = max(len(course.spans[i].stay.tasks) for i in learns)
+    fit = np.median(
+        [_bins(_lengths(w, i, course)) for w in walks for i in learns if i < len(w.rows)]
+    )
+    room = SINGLES // 2 // (3 * len(learns) * tasks * len(walks))
+    return int(np.clip(min(POINTS // len(learns), fit // tasks, room), COARSEST, FINEST))
+
+
+def _lengths(walk: Walk, i: int, course: Course) -> Array:
+    """How much of the axis each experience of a block takes."""
+    rows = walk.rows[i]
+    return np.ones(len(rows)) if course.unit == "experiences" else walk.history.steps[rows]
+
+
+def _bins(lengths: Array) -> float:
+    """How many bins there are if each is to hold EACH of the long experiences."""
+    return float(lengths.sum() / max(float(np.quantile(lengths, LONG)), 1.0) / EACH)
+
+
+def _span(course: Course, i: int) -> Record:
+    span = course.spans[i]
+    return {
+        "course": course.number, "block": span.stay.block, "kind": span.stay.kind,
+        "before": span.stay.before, "tasks": list(span.stay.tasks), "start": span.start,
+        "stop": span.stop, "learned": span.learned, "amount": span.amount,
+    }  # fmt: skip
+
+
+def _evaluations(
+    study: Study, course: Course, names: Sequence[str], place: Mapping[str, Any]
+) -> list[Record]:
+    """Scores of evaluated blocks, those before deployment and in adapt blocks too."""
+    found = [_scores(study, n) for n in names]
+    tasks = tuple(dict.fromkeys(t for m in found for t in m.tasks))
+    blocks = {s.stay.block: i for i, s in enumerate(course.spans)}
+    values = np.full((len(found), len(blocks), len(tasks)), np.nan)
+    for k, matrix in enumerate(found):
+        rows = [blocks[b] for b in matrix.blocks]
+        columns = [tasks.index(t) for t in matrix.tasks]
+        values[k][np.ix_(rows, columns)] = matrix.values
+    means, low, high = band(values), _least(values), -_least(-values)
+    out = []
+    for i, j in np.argwhere(means.n > 0).tolist():
+        span = course.spans[i]
+        out.append(
+            {
+                **place, "block": span.stay.block, "kind": span.stay.kind, "task": tasks[j],
+                "x": (span.start + span.stop) / 2 if span.amount == 0 else span.stop,
+                **_cell(means, (i, j)), "min": float(low[i, j]), "max": float(high[i, j]),
+            }
+        )  # fmt: skip
+    return out
+
+
+def _scores(study: Study, name: str) -> Matrix:
+    """Every evaluation of a lifetime, as if nothing were before deployment or a probe."""
+    history = study.walks[name].history
+    odd = history.adapt | history.before
+    if name in study.matrices and not odd.any():
+        return study.matrices[name]
+    nowhere = np.zeros(len(history), bool)
+    return evaluation_matrix(replace(history, adapt=nowhere, before=nowhere), study.measure)
+
+
+def _cell(found: Band, at: tuple[int, ...]) -> Record:
+    return {
+        "mean": float(found.mean[at]), "low": float(found.low[at]), "high": float(found.high[at]),
+        "n": int(found.n[at]),
+    }  # fmt: skip
+
+
+def _learning(
+    course: Course, walks: Sequence[Walk], place: Mapping[str, Any], bins: int
+) -> list[Record]:
+    """Learning within blocks, by bin."""
+    out = []
+    for i, span in enumerate(course.spans):
+        if span.stay.kind == "eval":
+            continue
+        for task in span.stay.tasks:
+            thinned = [t for w in walks if (t := _thinned(w, i, course, task, bins)) is not None]
+            if not thinned:
+                continue
+            found = band(np.array([t.mean for t in thinned]))
+            low = _least(np.array([t.low for t in thinned]))
+            high = -_least(-np.array([t.high for t in thinned]))
+            width = (span.stop - span.start) / bins
+            for b in np.flatnonzero(found.n).tolist():
+                out.append(
+                    {
+                        **place, "block": span.stay.block, "kind": span.stay.kind, "task": task,
+                        "x": span.start + (b + 0.5) * width, **_cell(found, (b,)),
+                        "min": float(low[b]), "max": float(high[b]),
+                    }
+                )  # fmt: skip
+    return out
+
+
+def _least(values: Array) -> Array:
+    """The least of each column, NaN where there is none."""
+    least = np.where(np.isnan(values), np.inf, values).min(axis=0)
+    return np.where(np.isinf(least), np.nan, least)
+
+
+def _thinned(walk: Walk, i: int, course: Course, task: str, bins: int) -> Thinned | None:
+    """One task's learning in one block of one lifetime."""
+    history = walk.history
+    if i >= len(walk.rows) or task not in history.tasks:
+        return None
+    rows = walk.rows[i]
+    own = (history.task[rows] == history.tasks.index(task)) & history.learning[rows]
+    own &= history.complete[rows]
+    if not own.any():
+        return None
+    return thin(places(walk, i, course)[own], walk.values[rows[own]], bins)
+
+
+def expert_curves(study: Study) -> dict[str, Any]:
+    """Each task's learning in the lifetimes, one block after the other, beside its experts'.
+
+    ``curves``: agent, task, who (``lifelong`` or ``expert``), x (steps of learning the task), mean,
+    low, high, n. ``scores``: relative performance and sample efficiency of the task.
+    """
+    curves: list[Record] = []
+    scores: list[Record] = []
+    for agent in study.agents:
+        histories = [study.histories[n] for n in study.of_agent(agent)]
+        for task in study.tasks:
+            experts = {id(e): e for h in histories for e in h.experts.get(task, ())}
+            if not experts or not any(task in h.learned_tasks for h in histories):
+                continue
+            place = {"agent": agent, "task": task}
+            for who, runs in (("lifelong", histories), ("expert", [*experts.values()])):
+                curves += _concatenated(study, runs, {**place, "who": who})
+            scores.append(place | _task_scores(study, agent, task))
+    return {"curves": curves, "scores": scores}
+
+
+def _concatenated(study: Study, runs: Sequence[History], place: Record) -> list[Record]:
+    """All learning of one task, end to end."""
+    found, lengths, fits = [], [], []
+    for history in runs:
+        if place["task"] not in history.tasks or study.measure not in history.columns:
+            continue
+        own = history.learning & ~history.adapt & ~history.before
+        own &= history.task == history.tasks.index(place["task"])
+        if not own.any():
+            continue
+        steps = np.cumsum(history.steps[own])
+        values = np.where(history.complete, history.values(study.measure), np.nan)
+        found.append((steps, values[own]))
+        lengths.append(int(steps[-1]))
+        fits.append(_bins(history.steps[own]))
+    if not found:
+        return []
+    length = max(lengths)
+    bins = int(np.clip(np.median(fits), COARSEST, EXPERT_BINS))
+    means = band(np.array([thin(steps / length, values, bins).mean for steps, values in found]))
+    return [
+        {**place, "x": (b + 0.5) * length / bins, **_cell(means, (b,))}
+        for b in np.flatnonzero(means.n).tolist()
+    ]
+
+
+def _task_scores(study: Study, agent: str, task: str) -> Record:
+    out = {}
+    for metric in ("l2m.rp", "l2m.se"):
+        scores = study.scores(metric)
+        values = [
+            scores[n].per_task.get(task, np.nan) for n in study.of_agent(agent) if n in scores
+        ]
+        there = [v for v in values if not np.isnan(v)]
+        out[metric.removeprefix("l2m.")] = float(np.mean(there)) if there else np.nan
+        out[f"n_{metric.removeprefix('l2m.')}"] = len(there)
+    return out

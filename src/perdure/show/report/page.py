@@ -1,0 +1,205 @@
+"""The page: one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from perdure.show.colours import Style
+from perdure.show.report import data
+from perdure.show.report.numbers import Record
+from perdure.show.report.study import Study
+from perdure.show.report.tables import libero_table, number, order_table, spread_cells, table
+
+__all__ = ["TEMPLATES", "Section", "clean", "embedded", "number", "render"]
+
+TEMPLATES = Path(__file__).parent / "templates"
+SCRIPTS = ("base", "line", "curves", "heat", "rows", "natives", "main")
+STRIP = 400
+"""Blocks that a strip shows one by one; of more, neighbours are drawn together."""
+
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
+)
+
+_PLAIN = {int, float, bool, type(None)}
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page that is made elsewhere, such as videos. It comes before the method."""
+
+    id: str
+    title: str
+    about: str
+    html: Markup
+    """Trusted as it is: escape what comes from names. Scripts in it do not run; images and media
+    must be ``data:`` addresses."""
+
+
+def render(study: Study, *, title: str | None = None, sections: Sequence[Section] = ()) -> str:
+    """The page as text."""
+    head = data.headline(study)
+    page = clean(
+        {
+            "title": title or _title(study),
+            "measure": study.measure,
+            "outline": data.outline(study),
+            "head": head | {"table": table(head)},
+            "every": table(data.everything(study)) if len(head["metrics"]) < len(study.metrics) else [],
+            "unmeasured": data.unmeasured(study),
+            "method": data.method(study),
+            "orders": order_table(data.orders(study)),
+            "libero": libero_table(data.natives(study).get("libero", ())),
+            "n": len(study.histories),
+            "differ": len({f.fingerprint for f in study.folders}) > 1,
+        }
+    )  # fmt: skip
+    charts = clean(data.page_data(study))
+    script = Markup("".join(_script(name) for name in SCRIPTS))
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    template = _environment(study).get_template("page.html.j2")
+    return template.render(
+        **page,
+        short=_shortener([t["name"] for t in charts["tasks"]]),
+        data=Markup(embedded(charts)),
+        cells=Markup(embedded(spread_cells(page["head"]))),
+        has=_has(charts),
+        sections=sections,
+        pictures=bool(set(charts["natives"]) - {"libero"}),
+        script=script,
+        style=Markup(_styles(study) + (TEMPLATES / "report.css").read_text("utf-8")),
+        policy=(
+            f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
+            "img-src data: blob:; media-src data: blob:; base-uri 'none'; form-action 'none'"
+        ),
+    )
+
+
+def embedded(value: Any) -> str:
+    """JSON that no HTML parser sees an end in."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+def clean(value: Any) -> Any:
+    """The value with all signs spelt out that are not seen, or that move others about."""
+    if isinstance(value, str):
+        return _CONTROL.sub(lambda m: f"[U+{ord(m[0]):04X}]", value)
+    if isinstance(value, Mapping):
+        return {clean(k): clean(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return value if _PLAIN.issuperset(map(type, value)) else [clean(v) for v in value]
+    return value
+
+
+def _title(study: Study) -> str:
+    names = dict.fromkeys(f.name or f.label for f in study.folders)
+    return " · ".join(names)
+
+
+def _script(name: str) -> str:
+    return (TEMPLATES / f"{name}.js").read_text("utf-8")
+
+
+def _styles(study: Study) -> str:
+    """A variable for the colour of each task and agent, in both themes."""
+    lines = []
+    for letter, styles in (("t", study.task_styles), ("a", study.agent_styles)):
+        lines += [_variable(letter, i, style) for i, style in enumerate(styles.values())]
+    return f":root{{{''.join(lines)}}}\n"
+
+
+def _variable(letter: str, place: int, style: Style) -> str:
+    return f"--{letter}{place}:light-dark({style.light},{style.dark});"
+
+
+def _environment(study: Study) -> jinja2.Environment:
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    places = {clean(t): i for i, t in enumerate(study.tasks)}
+    agents = {clean(a): i for i, a in enumerate(study.agents)}
+    made.filters |= {
+        "num": number,
+        "colour": lambda task: f"var(--t{places[task]})" if task in places else "var(--muted)",
+        "ink": lambda agent: f"var(--a{agents.get(agent, 0)})",
+        "span": _span,
+        "seeds": _seeds,
+        "joined": _joined,
+        "strip": _strip,
+    }
+    made.globals |= {"letters": {clean(a): s.letter for a, s in study.agent_styles.items()}}
+    return made
+
+
+def _shortener(tasks: Sequence[str]) -> Any:
+    """Names without the suite where all tasks are of one."""
+    first = {t.split("/")[0] for t in tasks}
+    cut = len(first) == 1 and all("/" in t for t in tasks)
+    return lambda name: name.split("/", 1)[1] if cut and "/" in name else name
+
+
+def _span(pair: Sequence[int]) -> str:
+    low, high = pair
+    return f"{low:,}" if low == high else f"{low:,}–{high:,}"
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    """Runs of neighbours as ranges: 0–2, 5."""
+    parts = []
+    for _, group in groupby(enumerate(sorted(seeds)), key=lambda p: p[1] - p[0]):
+        run = [seed for _, seed in group]
+        parts.append(str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}")
+    return ", ".join(parts)
+
+
+def _joined(exposures: Sequence[Record]) -> str:
+    return ", ".join(f"{e['task']} × {e['amount']:,} {e['unit']}" for e in exposures)
+
+
+def _strip(blocks: Sequence[Record]) -> list[Record]:
+    """The blocks to draw: all, or where there are very many, neighbours together."""
+    each = -(-len(blocks) // STRIP)
+    out = []
+    for start in range(0, len(blocks), each):
+        part = blocks[start : start + each]
+        learns = [b for b in part if b["kind"] == "learn"] or part
+        tasks = list(dict.fromkeys(e["task"] for b in learns for e in b["exposures"]))
+        words = [_in_words(b) for b in part[:4]]
+        words += [f"… and {len(part) - 4} more blocks"] if len(part) > 4 else []
+        out.append(
+            {"kind": learns[0]["kind"], "before": part[0]["before"], "tasks": tasks,
+             "weight": sum(b["weight"] for b in part), "text": "\n".join(words)}
+        )  # fmt: skip
+    return out
+
+
+def _in_words(block: Record) -> str:
+    how = " side by side" if block["together"] else ""
+    before = ", before deployment" if block["before"] else ""
+    then = f"; then evaluate {_joined(block['then'])}; then restore" if block["then"] else ""
+    kind = {"eval": "evaluate"}.get(block["kind"], block["kind"])
+    return f"Block {block['block']}{before}: {kind}{how} {_joined(block['exposures'])}{then}"
+
+
+def _has(charts: Mapping[str, Any]) -> dict[str, bool]:
+    """Which parts have something to show."""
+    return {k: bool(v.get("n") if isinstance(v, dict) and "columns" in v else v)
+            for k, v in charts.items()}  # fmt: skip

@@ -1,0 +1,267 @@
+"""What a report is made of: the runs named on the command line, read and measured once."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from perdure.errors import MeasureError, PerdureError
+from perdure.measure import sources
+from perdure.measure.l2m import paper
+from perdure.measure.matrix import Matrix, evaluation_matrix
+from perdure.measure.metric import Metric, Score
+from perdure.measure.results import Results, measure_paper
+from perdure.show.colours import Style, agent_styles, task_styles
+from perdure.show.report.walk import Course, Walk, courses, walk
+from perdure.store.history import History, common_measure
+from perdure.store.run import Run
+
+NAMELESS = "agent"
+"""What the agent of a log is called, which names none."""
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A run, or a folder of logs, that the report was asked for."""
+
+    label: str
+    """Its name, as short as tells it from the others."""
+    path: Path
+    name: str
+    """Of its curriculum; empty for logs."""
+    fingerprint: str
+    curriculum: Mapping[str, Any]
+    """The outline stored with the lifetimes; empty for logs and for a run that did not begin."""
+    spec: Mapping[str, Any]
+    sessions: tuple[Mapping[str, Any], ...]
+    """What each lifetime said of the machine it last ran on."""
+    planned: int
+    """Lifetimes that the run was to have, experts among them; 0 where unknown."""
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """One lifetime that is there, measured or not."""
+
+    name: str
+    agent: str
+    """As the report calls it: with its folder in front where two folders have an agent of that
+    name."""
+    base: str
+    """As its run calls it."""
+    folder: str
+    seed: int | None
+    status: str
+    error: str = ""
+    expert: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Everything a report shows, before it is arranged."""
+
+    folders: tuple[Folder, ...]
+    lifetimes: tuple[Lifetime, ...]
+    """All that began, experts too."""
+    histories: Mapping[str, History]
+    """Of the lifetimes that were measured, by name."""
+    unfinished: Mapping[str, History]
+    """What there is of lifetimes that did not end; in no number, and in no mean."""
+    results: Results
+    metrics: tuple[Metric, ...]
+
+    @cached_property
+    def by_name(self) -> dict[str, Lifetime]:
+        """The lifelong lifetimes."""
+        return {life.name: life for life in self.lifetimes if not life.expert}
+
+    @cached_property
+    def measure(self) -> str:
+        """The measure of performance."""
+        return self.results.measure or common_measure([*self.unfinished.values()])
+
+    @cached_property
+    def agents(self) -> tuple[str, ...]:
+        """In the order of the folders, then by name."""
+        return tuple(dict.fromkeys(life.agent for life in self.by_name.values()))
+
+    @cached_property
+    def tasks(self) -> tuple[str, ...]:
+        """Every task of any lifetime, those that are learned first, in order of appearance."""
+        every = [*self.histories.values(), *self.unfinished.values()]
+        learned = dict.fromkeys(t for h in every for t in h.learned_tasks)
+        return tuple(learned | dict.fromkeys(t for h in every for t in h.tasks))
+
+    @cached_property
+    def task_styles(self) -> dict[str, Style]:
+        """How each task is drawn."""
+        return task_styles(self.tasks)
+
+    @cached_property
+    def agent_styles(self) -> dict[str, Style]:
+        """How each agent is drawn."""
+        return agent_styles(self.agents)
+
+    @cached_property
+    def matrices(self) -> dict[str, Matrix]:
+        """The evaluation matrix of each measured lifetime."""
+        return {n: evaluation_matrix(h, self.measure) for n, h in self.histories.items()}
+
+    @cached_property
+    def walks(self) -> dict[str, Walk]:
+        """Each lifetime block by block, unfinished ones too."""
+        found = {n: walk(h, self.measure) for n, h in self.histories.items()}
+        return found | {n: walk(h, self.measure, ended=False) for n, h in self.unfinished.items()}
+
+    @cached_property
+    def courses(self) -> tuple[Course, ...]:
+        """The different ways that the lifetimes went."""
+        return courses(self.walks)
+
+    def of_agent(self, agent: str) -> list[str]:
+        """The agent's measured lifetimes, by seed."""
+        return [n for n in self.histories if self.by_name[n].agent == agent]
+
+    def scores(self, metric: str) -> dict[str, Score]:
+        """A metric's score of each measured lifetime."""
+        found = self.results.lifetimes
+        return {life.name: life.scores[metric] for life in found if metric in life.scores}
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """What the measure lies between by its nature; None where that is not known."""
+        return (0.0, 1.0) if self.measure in ("success", "success_end", "accuracy") else None
+
+
+def load(
+    paths: Sequence[Path],
+    metrics: Sequence[Metric],
+    *,
+    options: paper.Options | None = None,
+    ste: Sequence[str] = (),
+    anyway: bool = False,
+) -> Study:
+    """Read and measure. Runs of different curricula are refused with their difference, unless
+    ``anyway``."""
+    options = options or paper.Options()
+    folders = _folders(paths)
+    labels = _labels(folders)
+    found = dict(zip(labels, (sources.find(f, ste, options.measure) for f in folders), strict=True))
+    if not anyway:
+        curricula = {la: c for la, one in found.items() for c in one.curricula.values()}
+        outlines = {la: o for la, one in found.items() for o in one.outlines.values()}
+        sources.refuse_different(sources.Found(folders[0], (), curricula, outlines))
+    lifetimes, readers = _all_lifetimes(found)
+    histories: dict[str, History] = {}
+    unfinished: dict[str, History] = {}
+    failed: dict[str, str] = {}
+    for life in lifetimes:
+        if life.name not in readers:
+            continue
+        try:
+            history = replace(readers[life.name](), name=life.name, agent=life.agent)
+        except PerdureError as e:
+            if life.status == "done":
+                failed[life.name] = str(e)
+            continue
+        (histories if life.status == "done" else unfinished)[life.name] = history
+    results = measure_paper(histories, options, metrics, failed)
+    failed = dict(results.failed)
+    return Study(
+        tuple(_folder(f, la, found[la]) for f, la in zip(folders, labels, strict=True)),
+        tuple(
+            replace(life, status="not measured", error=failed[life.name])
+            if life.name in failed and not life.expert
+            else life
+            for life in lifetimes
+        ),
+        {n: h for n, h in histories.items() if n not in failed},
+        unfinished,
+        results,
+        tuple(metrics),
+    )
+
+
+def _all_lifetimes(
+    found: Mapping[str, sources.Found],
+) -> tuple[list[Lifetime], dict[str, Callable[[], History]]]:
+    """Every lifetime under the name it has in the report, and how the lifelong ones are read."""
+    parts = {label: _lifetimes(label, one) for label, one in found.items()}
+    owners = Counter(base for part in parts.values() for base in {life.base for life in part})
+    lifetimes: list[Lifetime] = []
+    readers: dict[str, Callable[[], History]] = {}
+    for label, part in parts.items():
+        own = {s.name: s.load for s in found[label].sources}
+        for life in part:
+            name = f"{label}/{life.name}" if len(found) > 1 else life.name
+            agent = f"{label}/{life.base}" if owners[life.base] > 1 else life.base
+            lifetimes.append(replace(life, name=name, agent=agent))
+            if life.name in own:
+                readers[name] = own[life.name]
+    return lifetimes, readers
+
+
+def _folders(paths: Sequence[Path]) -> list[Path]:
+    """The runs at or below each path; a path without one holds logs."""
+    out: dict[Path, Path] = {}
+    for path in paths:
+        below = sorted(p.parent.parent for p in path.rglob("_meta/spec.json"))
+        for folder in [path] if (path / "_meta" / "spec.json").is_file() else below or [path]:
+            out.setdefault(folder.resolve(), folder)
+    if not out:
+        raise MeasureError("no run was named: give the folder of at least one")
+    return list(out.values())
+
+
+def _labels(folders: Sequence[Path]) -> list[str]:
+    """The last parts of each path, as many as it takes to tell them apart."""
+    parts = [folder.resolve().parts for folder in folders]
+    for depth in range(1, max(map(len, parts)) + 1):
+        labels = ["/".join(p[-depth:]) for p in parts]
+        if len(set(labels)) == len(labels):
+            break
+    return labels
+
+
+def _lifetimes(label: str, found: sources.Found) -> list[Lifetime]:
+    if not found.curricula:
+        # The agent of a log is not named: its folder stands for it.
+        return [Lifetime(s.name, NAMELESS, NAMELESS, label, None, "done") for s in found.sources]
+    return [
+        Lifetime(i.id, i.agent, i.agent, label, i.seed, i.status, i.error, i.expert)
+        for i in Run(found.path).lifetimes()
+    ]
+
+
+def _folder(path: Path, label: str, found: sources.Found) -> Folder:
+    if not found.curricula:
+        return Folder(label, path, "", "", {}, {}, (), 0)
+    run = Run(path)
+    infos = run.lifetimes()
+    described = next((i.description for i in infos if not i.expert), {})
+    curriculum = described.get("curriculum")
+    curriculum = curriculum if isinstance(curriculum, dict) else {}
+    jobs = path / "_meta" / "jobs.json"
+    return Folder(
+        label,
+        path,
+        str(curriculum.get("name") or run.spec.get("curriculum", "")),
+        str(described.get("fingerprint", "")),
+        curriculum,
+        run.spec,
+        tuple(s for i in infos for s in _last_session(i.path)),
+        len(json.loads(jobs.read_text())) if jobs.exists() else 0,
+    )
+
+
+def _last_session(lifetime: Path) -> list[Mapping[str, Any]]:
+    """The last whole line; one may be torn or still being written."""
+    file = lifetime / "_meta" / "sessions.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True) if file.exists() else []
+    whole = [line for line in lines if line.endswith(b"\n")]
+    return [json.loads(whole[-1])] if whole else []

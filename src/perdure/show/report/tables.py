@@ -1,0 +1,110 @@
+"""Tables of the page: numbers in words, small plots, columns that line up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import floor, isfinite, log10
+from typing import Any
+
+from perdure.show.report.numbers import Record, rounded
+
+WIDTH, PAD = 112.0, 5.0
+"""Of the small plots, in the template's units."""
+
+
+def number(value: float | None, digits: int = 3, places: int | None = None) -> str:
+    """Three significant digits, or some decimal places; thousands apart, a true minus; an en dash
+    where undefined."""
+    if value is None or not isfinite(value):
+        return "–"
+    if places is not None:
+        text = f"{value:,.{places}f}"
+        return text.replace("-", "−") if float(text.replace(",", "")) else text.lstrip("-")
+    size = abs(value)
+    if size == 0:
+        return "0"
+    if size >= 1e6 or size < 1e-4:
+        mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+        text = f"{mantissa}e{int(exponent)}"
+    elif size < 0.01:
+        text = f"{value:.2g}"
+    else:
+        whole = len(str(int(size))) if size >= 1 else 0
+        text = f"{value:,.{max(digits - whole, 0)}f}"
+    return text.replace("-", "−")
+
+
+def table(found: Mapping[str, Any]) -> list[Record]:
+    """Metrics with their cells by agent and the scale of their small plots."""
+    out = []
+    for metric in found["metrics"]:
+        cells = [c for c in found["cells"] if c["metric"] == metric["metric"]]
+        seen = [
+            v
+            for c in cells
+            for v in (*c["values"], c["low"], c["high"])
+            if isfinite(v)
+        ]  # fmt: skip
+        scale = (min(seen), max(seen)) if seen else (0.0, 1.0)
+        places = places_of(cells)
+        drawn = {c["agent"]: _drawn(c, scale) | {"places": places} for c in cells}
+        out.append({**metric, "cells": drawn})
+    return out
+
+
+def _drawn(cell: Record, scale: tuple[float, float]) -> Record:
+    """The cell with the places of its small plot."""
+    low, high = scale
+    width = WIDTH - 2 * PAD
+
+    def at(value: float) -> float:
+        share = (value - low) / (high - low) if high > low else 0.5
+        return round(PAD + share * width, 1)
+
+    dots = [at(v) for v in cell["values"] if isfinite(v)]
+    ends = [at(cell["low"]), at(cell["high"])] if isfinite(cell["low"]) else None
+    mean = at(cell["value"]) if isfinite(cell["value"]) else None
+    zero = at(0.0) if low < 0 < high else None
+    return {**cell, "dots": dots, "ends": ends, "mean": mean, "zero": zero}
+
+
+def places_of(cells: Sequence[Record]) -> int | None:
+    """Decimal places for a column: two digits of its middle half width, more would be noise."""
+    halves = [(c["high"] - c["low"]) / 2 for c in cells]
+    wide = sorted(h for h in halves if isfinite(h) and 1e-6 < h < 1e6)
+    return min(max(1 - floor(log10(wide[len(wide) // 2])), 0), 7) if wide else None
+
+
+def order_table(records: Sequence[Record]) -> dict[str, Any]:
+    """Orders compared: rows of agent and order, a column a metric."""
+    rows: dict[tuple[str, int], dict[str, Any]] = {}
+    for r in records:
+        row = rows.setdefault(
+            (r["agent"], r["order"]),
+            {"agent": r["agent"], "order": r["order"], "tasks": r["tasks"], "cells": {}},
+        )
+        row["cells"][r["metric"]] = r
+    orders = {r["order"]: r["tasks"] for r in records}
+    by_metric: dict[str, list[Record]] = {}
+    for r in records:
+        by_metric.setdefault(r["metric"], []).append(r)
+    return {
+        "rows": list(rows.values()),
+        "metrics": {metric: places_of(own) for metric, own in by_metric.items()},
+        "orders": [orders[k] for k in sorted(orders)],
+    }
+
+
+def libero_table(records: Sequence[Record]) -> dict[str, dict[str, Record]]:
+    """The paper's table: agents down, FWT, NBT and AUC across."""
+    rows: dict[str, dict[str, Record]] = {}
+    for r in records:
+        rows.setdefault(r["agent"], {})[r["title"]] = r
+    return rows
+
+
+def spread_cells(head: Mapping[str, Any]) -> Any:
+    """The means and intervals that go with the distributions."""
+    keep = ("metric", "agent", "value", "low", "high", "n", "dropped", "reason")
+    cells = [{k: c[k] for k in keep} for c in head["cells"]]
+    return rounded({"metrics": head["metrics"], "cells": cells})

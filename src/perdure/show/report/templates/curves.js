@@ -1,0 +1,219 @@
+// Performance over the whole lifetime, and beside single-task experts.
+function axisOf(course) {
+  const spans = DATA.spans.filter((s) => s.course === course.course);
+  const learned = spans.length ? spans[spans.length - 1].learned + spans[spans.length - 1].amount : 0;
+  const learns = spans.filter((s) => s.amount > 0);
+  // Where on the axis so much has been learned: the end of a block rather than the start of the next.
+  const toX = (amount) => {
+    const s = learns.find((one) => amount <= one.learned + one.amount + 1e-9) || learns[learns.length - 1];
+    return s ? s.start + ((amount - s.learned) / s.amount) * (s.stop - s.start) : 0;
+  };
+  const toAmount = (x) => {
+    const s = spans.find((one) => x <= one.stop) || spans[spans.length - 1];
+    return s.amount ? s.learned + Math.max(0, Math.min(1, (x - s.start) / (s.stop - s.start))) * s.amount : s.learned;
+  };
+  const ticks = (x0, x1, count) => (learned ? niceTicks(toAmount(x0), toAmount(x1), count).map((a) => ({ at: a === 0 ? learns[0].start : toX(a), text: compact(a) })) : []);
+  return { spans, blocks: new Map(spans.map((s) => [s.block, s])), ticks, toAmount, at: (x) => spans.find((s) => x >= s.start && x <= s.stop) };
+}
+
+function curvesChart(host) {
+  const evaluations = records(DATA.evaluations), learning = records(DATA.learning);
+  const state = { course: DATA.courses[0].course, show: "mean", evaluations: true, learning: true, hidden: new Set() };
+  const tasks = DATA.tasks.map((t) => t.name);
+  const singles = DATA.singles.flatMap((c) => c.lifetimes.map((life) => ({ ...life, course: c.course, from: c, rows: null })));
+  const facets = el("div", {});
+  const many = tasks.length > 12;
+  const rowsOf = (single) => {
+    if (!single.rows) {
+      const has = (name) => (r, i) => ({ ...r, at: i, there: single[name][i] !== null });
+      single.rows = {
+        evaluations: records(single.from.evaluations).map(has("value")).filter((r) => r.there).map((r) => ({ ...r, mean: single.value[r.at] })),
+        learning: records(single.from.learning).map(has("mean")).filter((r) => r.there).map((r) => ({ ...r, mean: single.mean[r.at], min: single.min[r.at], max: single.max[r.at] })),
+      };
+    }
+    return single.rows;
+  };
+
+  const seriesOf = (task, points, kind, band) => {
+    const style = TASKS.get(task);
+    const out = [];
+    const line = points.map((p) => ({ ...p, y: p.mean, low: band === "range" ? p.min : p.low, high: band === "range" ? p.max : p.high }));
+    if (kind === "learning") {
+      const blocks = [...groupBy(line, (p) => p.block).values()];
+      out.push({ task, colour: style.colour, dash: style.dash, width: many ? 1.4 : 1.8, lines: blocks, area: band !== "none" });
+    } else {
+      const probes = line.filter((p) => p.kind === "adapt"), plain = line.filter((p) => p.kind !== "adapt");
+      out.push({ task, colour: style.colour, dash: many ? style.dash : "1 4", width: many ? 1.1 : 1.6, opacity: many ? 0.6 : 0.8, lines: [plain], marks: many ? 2.2 : 3.8, whiskers: band !== "none" && !many });
+      if (probes.length) out.push({ task, colour: style.colour, lines: [probes], marks: 3.4, open: true });
+    }
+    return out;
+  };
+
+  const seriesFor = (agent, axis) => {
+    const own = (rows) => rows.filter((r) => r.course === state.course && r.agent === agent && !state.hidden.has(r.task));
+    const out = [];
+    const add = (rows, kind, band) => {
+      const placed = kind === "evaluations" ? spread(axis, rows) : rows;
+      for (const [task, points] of groupBy(placed, (r) => r.task)) out.push(...seriesOf(task, points, kind, band));
+    };
+    if (state.show === "mean" || state.show === "range") {
+      if (state.learning) add(own(learning), "learning", state.show === "mean" ? "interval" : "range");
+      if (state.evaluations) add(own(evaluations), "evaluations", state.show === "mean" ? "interval" : "range");
+      return { series: out, rows: { evaluations: own(evaluations), learning: own(learning) } };
+    }
+    const chosen = singles.filter((s) => s.course === state.course && s.agent === agent && (state.show === "all" || String(s.seed ?? s.lifetime) === state.show));
+    const rows = { evaluations: [], learning: [] };
+    for (const single of chosen) {
+      const found = rowsOf(single);
+      const visible = (r) => !state.hidden.has(r.task);
+      const evals = found.evaluations.filter(visible).map((r) => {
+        const s = axis.blocks.get(r.block);
+        return { ...r, kind: s.kind, x: s.amount ? s.stop : (s.start + s.stop) / 2, lifetime: single.lifetime };
+      });
+      const learns = found.learning.filter(visible).map((r) => ({ ...r, lifetime: single.lifetime }));
+      rows.evaluations.push(...evals); rows.learning.push(...learns);
+      if (state.learning) add(learns, "learning", state.show === "all" ? "none" : "range");
+      if (state.evaluations) add(evals, "evaluations", "none");
+    }
+    if (state.show === "all") for (const s of out) { s.opacity = Math.max(0.25, 1 / Math.sqrt(Math.max(chosen.length, 1))); if (s.marks) s.marks = 2; if (s.width) s.width = 1.1; }
+    return { series: out, rows };
+  };
+
+  // Points of one evaluation stand side by side in its block.
+  const spread = (axis, points) => points.map((p) => {
+    const span = axis.blocks.get(p.block);
+    if (!span || span.amount) return p;
+    const place = span.tasks.indexOf(p.task), room = span.stop - span.start;
+    return { ...p, x: span.start + room * (0.16 + (0.68 * (place + 0.5)) / span.tasks.length) };
+  });
+  const tell = (axis, course, rows) => (x, y) => {
+    const span = axis.at(x);
+    if (!span) return null;
+    const near = rows.learning.filter((r) => Math.abs(r.x - x) < 1e-6 && state.learning).concat(rows.evaluations.filter((r) => r.block === span.block && state.evaluations && (!span.amount || Math.abs(r.x - x) < 1e-6)));
+    if (!near.length) return null;
+    const what = { learn: "learning", eval: "evaluation", adapt: "adapt, then evaluate" }[span.kind];
+    const title = `Block ${span.block}, ${what}${span.before ? ", before deployment" : ""} · ${compact(Math.round(axis.toAmount(x)))} ${course.unit}`;
+    const sorted = y === null || y === undefined ? near : [...near].sort((a, b) => Math.abs(a.mean - y) - Math.abs(b.mean - y));
+    const shown = sorted.slice(0, 12).sort((a, b) => b.mean - a.mean).map((r) => {
+      const range = r.min !== undefined && r.min !== r.max ? `, ${number(r.min)} to ${number(r.max)}` : "";
+      const of = r.n ? `${reach(r)} n=${r.n}` : range;
+      const extra = r.n && state.show === "range" ? range : "";
+      return [swatch(taskColour(r.task)), short(r.task) + (state.show === "all" && r.lifetime ? ` (${r.lifetime})` : ""), `${number(r.mean)}${of}${extra}`];
+    });
+    return tipRows(title, shown, near.length > 12 ? `and ${near.length - 12} more` : "");
+  };
+
+  let view = { x: null };
+  function draw(x = null) {
+    const course = DATA.courses.find((c) => c.course === state.course);
+    const axis = axisOf(course);
+    view = { x, charts: new Set() };
+    const present = DATA.agents.map((a) => a.name).filter((a) => evaluations.concat(learning).some((r) => r.agent === a && r.course === state.course));
+    facets.replaceChildren(...present.map((agent) => {
+      const { series, rows } = seriesFor(agent, axis);
+      const first = evaluations.concat(learning).find((r) => r.agent === agent && r.course === state.course);
+      const n = Math.max(...evaluations.concat(learning).filter((r) => r.agent === agent && r.course === state.course).map((r) => r.n));
+      const unit = `${course.unit} of learning${course.exact ? "" : " (mean over lifetimes)"}`;
+      const chart = lineChart({
+        height: present.length > 3 ? 210 : 250, label: `${agent}: ${DATA.measure} over the lifetime`, x: [0, course.stop], y: null,
+        ticks: axis.ticks, xLabel: agent === present[present.length - 1] ? unit : "", view, series,
+        spans: axis.spans.map((s) => ({ ...s, colours: s.tasks.map(taskColour) })), tell: tell(axis, course, rows),
+        places: (state.learning ? rows.learning : []).concat(state.evaluations ? rows.evaluations : []).map((r) => r.x),
+      });
+      const of = state.show === "mean" || state.show === "range" || state.show === "all" ? `n = ${n}` : words.get(state.show).toLowerCase();
+      return el("div", { class: "facet" }, [el("header", {}, [badge(agent), bdi(agent, agent), el("span", { class: "muted" }, `${DATA.measure}, ${of}${first.finished ? "" : ", not finished"}`)]), chart.host]);
+    }));
+    drawInView(facets);
+  }
+  const modes = [["mean", "Mean and 95 % interval"], ["range", "Mean and full range"]];
+  const points = DATA.singles.reduce((sum, c) => sum + (c.evaluations.n + c.learning.n) * c.lifetimes.length, 0);
+  if (singles.length && points < 60000) modes.push(["all", "Every lifetime"]);
+  for (const key of new Set(singles.map((s) => String(s.seed ?? s.lifetime)))) modes.push([key, singles.some((s) => s.seed !== null) ? `Seed ${key}` : key]);
+  const words = new Map(modes);
+  const caption = el("p", { class: "muted small" });
+  const explain = () => {
+    caption.textContent = state.show === "mean" ? "Bands and bars: 95 % t interval of the mean over lifetimes."
+      : state.show === "range" ? "Bands: from the lowest to the highest single experience; bars: from the lowest to the highest lifetime."
+      : state.show === "all" ? "A line a lifetime." : "Bands: from the lowest to the highest single experience.";
+  };
+  const toggles = tasks.map((task) => {
+    const button = el("button", { type: "button", class: "toggle", "aria-pressed": "true", title: task, on: { click: () => {
+      state.hidden.has(task) ? state.hidden.delete(task) : state.hidden.add(task);
+      button.setAttribute("aria-pressed", String(!state.hidden.has(task)));
+      redraw();
+    } } }, [swatch(taskColour(task)), el("span", {}, bdi(short(task)))]);
+    return button;
+  });
+  const all = (on) => el("button", { type: "button", class: "toggle plainly", on: { click: () => {
+    state.hidden = new Set(on ? [] : tasks);
+    toggles.forEach((b) => b.setAttribute("aria-pressed", String(on)));
+    redraw();
+  } } }, on ? "all" : "none");
+  const redraw = () => { draw(view.x); explain(); };
+  const zoom = (act) => () => { const chart = [...view.charts][0]; if (chart) act(chart); };
+  put(host, 
+    el("div", { class: "controls" }, [
+      DATA.courses.length > 1 ? choice("Order", DATA.courses.map((c, i) => [c.course, `${i + 1}: ${clip(c.order.map(short).join(" → "), 60)} (n = ${c.n})`]), state.course, (v) => { state.course = Number(v); draw(); }) : null,
+      choice("Show", modes, state.show, (v) => { state.show = v; redraw(); }),
+      check("Evaluations", true, (on) => { state.evaluations = on; redraw(); }),
+      check("Learning", true, (on) => { state.learning = on; redraw(); }),
+      el("span", { class: "tools" }, [
+        el("button", { type: "button", "aria-label": "Zoom in", on: { click: zoom((c) => c.zoomBy(0.5)) } }, "+"),
+        el("button", { type: "button", "aria-label": "Zoom out", on: { click: zoom((c) => c.zoomBy(2)) } }, "−"),
+        el("button", { type: "button", on: { click: zoom((c) => c.zoomTo(...c.spec.x)) } }, "Reset"),
+      ]),
+    ]),
+    el("div", { class: "toggles", role: "group", "aria-label": "Tasks shown" }, [toggles, all(true), all(false)]),
+    facets,
+    caption,
+    singles.length < DATA.lifetimes ? el("p", { class: "muted small" }, `Single lifetimes: ${singles.length} of ${DATA.lifetimes} are in this file, the first of each agent.`) : null,
+    numbers("Lifetime curves", evaluations.map((r) => ({ what: "evaluation", ...r })).concat(learning.map((r) => ({ what: "learning", ...r })))),
+  );
+  draw();
+  explain();
+}
+
+function expertsChart(host) {
+  const rows = records(DATA.experts);
+  const agents = DATA.agents.map((a) => a.name).filter((a) => rows.some((r) => r.agent === a));
+  const state = { agent: agents[0] };
+  const grid = el("div", { class: "grid" });
+  function draw() {
+    const own = rows.filter((r) => r.agent === state.agent);
+    grid.replaceChildren(...[...groupBy(own, (r) => r.task)].map(([task, points]) => {
+      const by = groupBy(points, (p) => p.who);
+      const style = TASKS.get(task);
+      const as = (who) => [(by.get(who) || []).map((p) => ({ ...p, y: p.mean }))];
+      const score = DATA.expert_scores.find((s) => s.agent === state.agent && s.task === task) || {};
+      const n = (who) => Math.max(0, ...(by.get(who) || []).map((p) => p.n));
+      const chart = lineChart({
+        height: 160, label: `${task}: learning beside its expert`, x: [0, Math.max(...points.map((p) => p.x)) * 1.02], y: null, ticks: plainTicks,
+        series: [
+          { colour: style.colour, width: 2.2, area: true, lines: as("lifelong") },
+          { colour: "var(--text)", opacity: 0.7, dash: "4 4", width: 1.4, area: true, areaOpacity: 0.07, lines: as("expert") },
+        ],
+        tell: (x) => {
+          const near = ["lifelong", "expert"].map((who) => [who, (by.get(who) || []).reduce((best, p) => (!best || Math.abs(p.x - x) < Math.abs(best.x - x) ? p : best), null)]);
+          return tipRows(`${compact(Math.round(x))} steps of learning it`, near.filter(([, p]) => p).map(([who, p]) => [swatch(who === "expert" ? "var(--text)" : style.colour), who, `${number(p.mean)}${reach(p)} n=${p.n}`]));
+        },
+      });
+      return el("div", { class: "panel" }, [
+        el("header", {}, [swatch(style.colour), bdi(short(task), task)]),
+        el("p", {}, `RP ${number(score.rp)} · SE ${number(score.se)} · n = ${n("lifelong")}, ${n("expert")} ${n("expert") === 1 ? "expert" : "experts"}`),
+        chart.host,
+      ]);
+    }));
+    drawInView(grid);
+  }
+  const key = svg("svg", { width: 26, height: 10, "aria-hidden": "true" }, svg("line", { x1: 0, x2: 26, y1: 5, y2: 5, stroke: "var(--text)", "stroke-opacity": 0.7, "stroke-width": 1.4, "stroke-dasharray": "4 4" }));
+  const solid = svg("svg", { width: 26, height: 10, "aria-hidden": "true" }, svg("line", { x1: 0, x2: 26, y1: 5, y2: 5, stroke: "var(--text)", "stroke-width": 2 }));
+  put(host, 
+    el("div", { class: "controls" }, [
+      agents.length > 1 ? segments("Agent", agents.map((a) => [a, clip(a, 24)]), state.agent, (v) => { state.agent = v; draw(); }) : null,
+      el("label", {}, [solid, "in the lifetime"]), el("label", {}, [key, "single-task expert"]),
+      el("span", { class: "muted" }, `${DATA.measure} over steps of learning the task; RP, SE: relative performance and sample efficiency`),
+    ]),
+    grid, numbers("Experts", rows),
+  );
+  draw();
+}

@@ -1,0 +1,174 @@
+"""A lifetime block by block, and the axis that lifetimes of the same blocks share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from perdure.store.history import History
+from perdure.types import Array
+
+EVALUATIONS = 0.22
+"""Share of the axis that evaluation blocks take together, at most."""
+EVALUATION = 0.028
+"""Share that one of them takes, at most: it uses no learning steps, but has to be seen."""
+
+
+@dataclass(frozen=True)
+class Stay:
+    """One block of one lifetime, without its amounts."""
+
+    block: int
+    kind: str
+    """``learn``, ``eval`` or ``adapt``."""
+    before: bool
+    """Whether it came before deployment."""
+    tasks: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """One lifetime, block by block."""
+
+    history: History
+    values: Array
+    stays: tuple[Stay, ...]
+    rows: tuple[Array, ...]
+    """For each block: the indices of its experiences, in order."""
+    ended: bool
+
+    @cached_property
+    def steps(self) -> Array:
+        """For each block: the steps in it."""
+        return np.array([int(self.history.steps[r].sum()) for r in self.rows])
+
+    @cached_property
+    def counts(self) -> Array:
+        """For each block: the experiences in it."""
+        return np.array([len(r) for r in self.rows])
+
+
+@dataclass(frozen=True)
+class Span:
+    """A block on the axis."""
+
+    stay: Stay
+    start: float
+    stop: float
+    learned: float
+    """How much was learned, in the unit of the course, before it."""
+    amount: float
+    """How much is learned in it; 0 where nothing is."""
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """What lifetimes with the same blocks, of the same tasks in the same order, went through."""
+
+    number: int
+    spans: tuple[Span, ...]
+    unit: str
+    """``steps`` or ``experiences``."""
+    exact: bool
+    """Whether every lifetime had the same amounts; else the axis shows means."""
+    names: tuple[str, ...]
+    """Its lifetimes; one that did not end may have the first blocks alone."""
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The tasks in the order they are learned in, without those learned again at once."""
+        out: list[str] = []
+        for span in self.spans:
+            if span.stay.kind == "learn" and not span.stay.before:
+                out += [t for t in span.stay.tasks if [t] != out[-1:]]
+        return tuple(out)
+
+
+def walk(history: History, measure: str, ended: bool = True) -> Walk:
+    """Cut a lifetime into its blocks."""
+    order = np.argsort(history.block, kind="stable")
+    cuts = np.flatnonzero(np.diff(history.block[order])) + 1
+    rows = tuple(np.split(order, cuts)) if len(order) else ()
+    values = history.values(measure) if measure in history.columns else np.full(len(order), np.nan)
+    return Walk(history, values, tuple(_stay(history, r) for r in rows), rows, ended)
+
+
+def _stay(history: History, rows: Array) -> Stay:
+    task = history.task[rows]
+    codes, first = np.unique(task, return_index=True)
+    last = len(task) - 1 - np.unique(task[::-1], return_index=True)[1]
+    learning = bool(history.learning[rows].any())
+    kind = "adapt" if history.adapt[rows].any() else "learn" if learning else "eval"
+    order = np.argsort(first)
+    tasks = tuple(history.tasks[c] for c in codes[order])
+    if np.any(last[order][:-1] > first[order][1:]):
+        # Side by side, or over and over: which came first is chance.
+        tasks = tuple(sorted(tasks))
+    return Stay(int(history.block[rows[0]]), kind, bool(history.before[rows[0]]), tasks)
+
+
+def courses(walks: Mapping[str, Walk]) -> tuple[Course, ...]:
+    """Lifetimes by what they went through. One that did not end joins the first whose blocks begin
+    with its own; one without a row is nowhere."""
+    walks = {n: w for n, w in walks.items() if w.stays}
+    shapes: dict[tuple[Stay, ...], list[str]] = {}
+    whole = [n for n, w in walks.items() if w.ended]
+    # The longest first, so that those that got less far find theirs.
+    torn = sorted((n for n, w in walks.items() if not w.ended), key=lambda n: -len(walks[n].stays))
+    for name in (*whole, *torn):
+        stays = walks[name].stays
+        begins = next((s for s in shapes if not walks[name].ended and _begins(s, stays)), stays)
+        shapes.setdefault(begins, []).append(name)
+    return tuple(
+        _course(number, stays, names, [walks[n] for n in names])
+        for number, (stays, names) in enumerate(shapes.items())
+    )
+
+
+def _begins(shape: Sequence[Stay], stays: Sequence[Stay]) -> bool:
+    """Whether ``stays`` are the first of a shape; the last of them may not have come to all of its
+    tasks."""
+    *earlier, last = stays or (None,)
+    if last is None or len(stays) > len(shape) or list(shape[: len(earlier)]) != earlier:
+        return False
+    there = shape[len(earlier)]
+    return there.kind == last.kind and set(last.tasks) <= set(there.tasks)
+
+
+def _course(
+    number: int, stays: tuple[Stay, ...], names: Sequence[str], walks: Sequence[Walk]
+) -> Course:
+    ended = [w for w in walks if w.ended] or walks[:1]
+    learns = [i for i, s in enumerate(stays) if s.kind == "learn"]
+    steps, counts = np.array([w.steps for w in ended]), np.array([w.counts for w in ended])
+    same_steps = bool(np.all(steps[:, learns] == steps[0, learns]))
+    same_counts = bool(np.all(counts[:, learns] == counts[0, learns]))
+    by_count = same_counts and not same_steps
+    amounts = (counts if by_count else steps).mean(axis=0)
+    learned = float(amounts[learns].sum())
+    others = len(stays) - len(learns)
+    each = learned * min(EVALUATION, EVALUATIONS / max(others, 1)) or 1.0
+    spans, x, done = [], 0.0, 0.0
+    for i, stay in enumerate(stays):
+        amount = float(amounts[i]) if stay.kind == "learn" else 0.0
+        width = amount or each
+        spans.append(Span(stay, x, x + width, done, amount))
+        x, done = x + width, done + amount
+    unit = "experiences" if by_count else "steps"
+    return Course(number, tuple(spans), unit, same_steps or same_counts, tuple(names))
+
+
+def places(walk: Walk, i: int, course: Course) -> Array:
+    """Where in block ``i`` each of its experiences ended, from 0 to 1."""
+    rows = walk.rows[i]
+    each = np.ones(len(rows)) if course.unit == "experiences" else walk.history.steps[rows]
+    if not each.sum():
+        each = np.ones(len(rows))
+    at = np.cumsum(each)
+    whole = float(at[-1])
+    if not walk.ended and i == len(walk.rows) - 1:
+        whole = max(whole, course.spans[i].amount)
+    return np.asarray(at / whole)

@@ -1,0 +1,366 @@
+"""Films of evaluation episodes: real ones, decoded again; and rows that do not know of them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import gymnasium
+import imageio_ffmpeg
+import numpy as np
+import pytest
+
+import perdure
+from kit import Recorder as Recording
+from kit import setting_of
+from perdure.errors import MissingExtra, StoreError
+from perdure.registry import suite
+from perdure.run import video
+from perdure.run.loop import Life
+from perdure.run.plan import RunSpec, load_plan, make_plan
+from perdure.run.video import LONGEST, Recorder, unseen
+from perdure.store.log import LifetimeLog
+from perdure.suites.toy import GridGoal
+from perdure.testing.agents import read_rows
+from perdure.types import Curriculum, Exposure, Suite, Task, evaluate, learn
+
+WAYS = {
+    "toy": ("toy/compass,steps=90,episodes=4", {"envs": 2, "checkpoint": 70}),
+    "minigrid": ("life.py:grids", {}),
+    "cartpole": ("gym/cartpole,learn=4,episodes=3", {"envs": 2, "checkpoint": 45}),
+    "probes": ("toy/check,task=goal-ne", {"checkpoint": 30}),
+}
+LIFE = """
+from perdure import Curriculum, Exposure, Task, curricula, evaluate, learn
+
+def grids():
+    tasks = [Task("minigrid", "DoorKey", "S5"), Task("minigrid", "DynObstacles", "S6N1")]
+    blocks = [learn(Exposure(t, 60, "steps")) for t in tasks]
+    return Curriculum("grids", curricula.interleave(blocks, evaluate(*(Exposure(t, 2) for t in tasks))))
+"""
+
+
+def index(lifetime):
+    return json.loads((lifetime / "_video/index.json").read_text())
+
+
+def decode(path):
+    """(meta, frames) of a film."""
+    reader = imageio_ffmpeg.read_frames(str(path))
+    meta = next(reader)
+    width, height = meta["size"]
+    return meta, [np.frombuffer(f, np.uint8).reshape(height, width, 3) for f in reader]
+
+
+def check_films(lifetime, rows):
+    """Every film the index names is whole and is the episode it says; no other file is there."""
+    found = index(lifetime)
+    names = {f["file"] for f in found["films"]} | {"index.json"}
+    assert {p.name for p in (lifetime / "_video").iterdir()} == names
+    by_exp = {r.exp: r for r in rows}
+    for film in found["films"]:
+        row = by_exp[film["exp"]]
+        assert film["task"] == (f"{row.task}@{row.variant}" if row.variant else row.task)
+        assert not row.learning and row.status == "complete"
+        assert (film["seed"], film["steps"]) == (row.seed, row.steps)
+        assert (film["return"], film["success"]) == (row.ret, row.success)
+        path = lifetime / "_video" / film["file"]
+        meta, frames = decode(path)
+        assert meta["codec"] == "h264" and max(meta["size"]) <= 320
+        assert meta["size"] == (film["width"], film["height"])
+        assert len(frames) == film["frames"] == row.steps + 1
+        assert path.stat().st_size < 300_000
+    return found["films"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_rows_are_equal_with_and_without_and_films_are_the_right_episodes(
+    way, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "life.py").write_text(LIFE)
+    curriculum, keys = WAYS[way]
+    agent = "q" if way in ("toy", "probes") else "ppo,rollout=16"
+    keys = {"agents": [agent], "seed": 3, "executor": "serial", **keys}
+    plain = perdure.experiment(curriculum, out="plain", **keys)
+    filmed = perdure.experiment(curriculum, out="filmed", video=True, **keys)
+    (life,) = (i.path for i in filmed.lifetimes())
+    (other,) = (i.path for i in plain.lifetimes())
+    names = sorted(p.name for p in (life / "rows").iterdir())
+    assert names == sorted(p.name for p in (other / "rows").iterdir())
+    for name in names:
+        assert (life / "rows" / name).read_bytes() == (other / "rows" / name).read_bytes()
+    assert not (other / "_video").exists()
+    assert filmed.spec == plain.spec
+    rows = read_rows(life)
+    films = check_films(life, rows)
+    # First, best and worst by hand.
+    for task in {f["task"] for f in films}:
+        mine = [r for r in rows if not r.learning and f"{r.task}@{r.variant}".strip("@") == task]
+        rank = {r.exp: (r.success or 0.0, r.ret) for r in mine}
+        by_hand = {
+            "first": min(rank),
+            "best": max(rank, key=lambda e: (rank[e], -e)),
+            "worst": min(rank, key=lambda e: (rank[e], e)),
+        }
+        assert {f["which"]: f["exp"] for f in films if f["task"] == task} == by_hand
+    evaluated = {f"{r.task}@{r.variant}".strip("@") for r in rows if not r.learning}
+    assert {f["task"] for f in films} == evaluated
+    assert index(life)["watched"] == [[0, len(rows)]] and index(life)["notes"] == {}
+
+
+def test_processes_film_too_and_the_session_says_so(tmp_path):
+    run = perdure.experiment(
+        "toy/compass,steps=60,episodes=2", ["q"], lifetimes=2, video=True, out=str(tmp_path / "x"),
+        executor="processes,workers=2",
+    )  # fmt: skip
+    for seed in (0, 1):
+        folder = run.path / f"q/{seed}"
+        assert len(check_films(folder, read_rows(folder))) == 9
+        (session,) = (folder / "_meta/sessions.jsonl").read_text().splitlines()
+        assert json.loads(session)["video"] is True
+    assert "video" not in json.loads((run.path / "_meta/spec.json").read_text())
+
+
+def test_what_one_sees(tmp_path):
+    """The film shows the walk: the walker's cell is blue in each frame, the goal green."""
+    run = perdure.experiment(
+        "toy/compass,steps=60,episodes=2", ["random"], video=True, out=str(tmp_path / "x"),
+        executor="serial",
+    )  # fmt: skip
+    film = next(f for f in index(run.path / "random/0")["films"] if f["which"] == "first")
+    _, frames = decode(run.path / "random/0/_video" / film["file"])
+    env = GridGoal("ne")
+    env.reset(seed=film["seed"])
+    cell = GridGoal.CELL
+    for t, frame in enumerate(frames):
+        middles = frame[cell // 2 :: cell, cell // 2 :: cell].astype(int)
+        blue = (middles[:, :, 2] - middles[:, :, 0]) > 100
+        assert blue.sum() == 1, t
+        if t == 0:
+            assert blue[env.y, env.x]
+    assert film["task"] == "toy/goal-ne" and middles[0, 4, 1] > middles[0, 4, 0] + 30
+
+
+def test_long_episodes_are_thinned_and_keep_their_last_frame(tmp_path):
+    class Slow(GridGoal):
+        """Never there before its horizon; the picture counts the steps."""
+
+        def __init__(self):
+            super().__init__("ne", horizon=1000)
+
+        def step(self, action):
+            obs, _, _, _, info = super().step(3)  # Always west: away from the goal.
+            return obs, 0.0, False, self.t >= self.horizon, info
+
+        def render(self):
+            return np.full((64, 512, 3), self.t // 4, np.uint8)
+
+    task = Task("slow", "x")
+    films, notes = film_one(tmp_path, task, Slow, steps=1000)
+    (first,) = {f["file"] for f in films}
+    every = films[0]["every"]
+    assert every == 3 and films[0]["frames"] <= LONGEST and not notes
+    meta, frames = decode(tmp_path / "life/_video" / first)
+    assert meta["size"] == (320, 40) and len(frames) == films[0]["frames"] == 1 + 333 + 1
+    assert abs(int(frames[0].mean()) - 0) < 6 and abs(int(frames[-1].mean()) - 250) < 6
+
+
+def film_one(tmp_path, task, env, steps=None, blocks=None):
+    """One lifetime of one evaluation of a task of one's own: (films, notes)."""
+
+    class Mine(Suite):
+        name = "slow"
+
+        def tasks(self):
+            return [task]
+
+        def env(self, task):
+            return env()
+
+    from unittest.mock import patch
+
+    life = Curriculum("x", blocks or (evaluate(Exposure(task, 1)), learn(Exposure(task, 1))))
+    with patch("perdure.registry.suite", lambda name: Mine()):
+        setting = setting_of(life)
+    said = []
+    with LifetimeLog(tmp_path / "life", "test", 0) as log:
+        film = Recorder(tmp_path / "life/_video", setting.suites, 0, said.append)
+        Life(setting, Recording(setting.world()), log, film=film).run()
+    found = index(tmp_path / "life")
+    assert list(found["notes"].values()) == said or not said
+    return found["films"], found["notes"]
+
+
+class Blind(gymnasium.Wrapper):
+    """An environment without a picture."""
+
+    render_mode = None
+
+    def __init__(self):
+        super().__init__(GridGoal())
+
+
+class Broken(GridGoal):
+    def render(self):
+        raise RuntimeError("no display")
+
+
+class Strange(GridGoal):
+    def render(self):
+        return [[0]]
+
+
+class Dishonest(GridGoal):
+    """Its second instance plays by other rules."""
+
+    made = 0
+
+    def __init__(self):
+        super().__init__()
+        Dishonest.made += 1
+        self.other = Dishonest.made
+
+    def step(self, action):
+        obs, reward, end, cut, info = super().step(action)
+        return obs, reward + 0.001 * self.other, end, cut, info
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        (Blind, "does not render rgb_array"),
+        (Broken, "RuntimeError: no display"),
+        (Strange, "render.. gave list"),
+        (Dishonest, "played again with seed .* gave return"),
+    ],
+)
+def test_what_cannot_be_filmed_gives_a_note_and_the_life_goes_on(env, words, tmp_path):
+    films, notes = film_one(tmp_path, Task("slow", "x"), env)
+    (note,) = notes.values()
+    import re
+
+    assert not films and re.search(words, note) and "slow/x is not filmed" in note
+    assert len(read_rows(tmp_path / "life")) == 2
+    assert {p.name for p in (tmp_path / "life/_video").iterdir()} == {"index.json"}
+
+
+def test_tasks_that_cannot_be_seen_are_named_once_before_the_run(tmp_path, capfd):
+    keys = {"executor": "serial", "lifetimes": 2, "out": str(tmp_path / "x")}
+    perdure.experiment("toy/together,steps=20,episodes=1", ["q"], video=True, **keys)
+    said = [x for x in capfd.readouterr().err.splitlines() if "not filmed" in x]
+    assert len(said) == 3 and said[0].startswith("perdure: toy/bandit@shift0 is not filmed")
+    perdure.experiment("toy/together,steps=20,episodes=1", ["q"], video=True, **keys)
+    assert "not filmed" not in capfd.readouterr().err
+
+
+def test_continuing_tasks_and_data_are_passed_over(tmp_path):
+    for k, curriculum in enumerate(("toy/drift,steps=300", "toy/blobs,epochs=1")):
+        run = perdure.experiment(
+            curriculum, ["random"], video=True, executor="serial", out=str(tmp_path / str(k))
+        )
+        assert index(run.path / "random/0")["films"] == []
+
+
+def test_unseen_looks_at_evaluated_environments_alone():
+    made = perdure.registry.curriculum(perdure.registry.Spec("toy/blobs"))
+    assert unseen(made, {"toy": suite("toy")}) == []
+    task = Task("toy", "bandit")
+    made = Curriculum(
+        "x", (learn(Exposure(task, 1)), evaluate(Exposure(Task("toy", "goal-ne"), 1)))
+    )
+    assert unseen(made, {"toy": suite("toy")}) == []
+
+
+def test_without_the_encoder_it_is_said_before_anything_runs(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    with pytest.raises(MissingExtra, match=r"perdure\[video\]"):
+        perdure.experiment("toy/compass", ["q"], video=True, out=str(tmp_path / "x"))
+    assert not (tmp_path / "x").exists()
+
+
+def test_finished_lifetimes_stay_without_films_and_it_says_so(tmp_path, capfd):
+    keys = {"executor": "serial", "out": str(tmp_path / "x")}
+    perdure.experiment("toy/compass,steps=20,episodes=1", ["q"], **keys)
+    perdure.experiment("toy/compass,steps=20,episodes=1", ["q"], video=True, **keys)
+    assert "1 finished lifetimes were run without video" in capfd.readouterr().err
+
+
+SPEC = ("toy/compass,steps=120,episodes=6", {"agents": ("q",), "checkpoint": 60})
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The films and rows of a lifetime that nobody kills."""
+    out = str(tmp_path_factory.mktemp("film") / "x")
+    run = perdure.experiment(SPEC[0], video=True, out=out, executor="serial", **SPEC[1])
+    return index(run.path / "q/0"), read_rows(run.path / "q/0")
+
+
+def test_killed_at_any_moment_no_half_film_and_the_same_films_in_the_end(undisturbed, tmp_path):
+    plan = make_plan(RunSpec(SPEC[0], out=str(tmp_path / "x"), **SPEC[1]))
+    plan.save()
+    life = plan.path / "q/0"
+    command = [*plan.command(plan.jobs[0]), "--video"]
+    kills = 0
+    for patience in (0.05, 0.3, 0.6, 0.9, 1.2, 60.0):
+        process = subprocess.Popen(command, start_new_session=True)
+        began = time.monotonic()
+        while process.poll() is None and not (life / "_video").exists():
+            time.sleep(0.005)
+        while process.poll() is None and time.monotonic() - began < 60:
+            if patience < 60 and time.monotonic() - began > patience and (life / "_video").exists():
+                kills += 1
+                os.killpg(process.pid, signal.SIGKILL)
+                break
+            time.sleep(0.005)
+        process.wait()
+        if (life / "_video/index.json").exists():
+            for film in index(life)["films"]:
+                assert len(decode(life / "_video" / film["file"])[1]) == film["frames"]
+    assert kills >= 3 and process.returncode == 0
+    films, rows = undisturbed
+    assert read_rows(life) == rows
+    assert index(life) == films
+    check_films(life, rows)
+
+
+def test_a_session_without_video_leaves_a_gap_that_is_told(undisturbed, tmp_path):
+    """Resumed with video: no film claims to be the first, and what was not seen is written down."""
+    _, rows = undisturbed
+    plan = make_plan(RunSpec(SPEC[0], out=str(tmp_path / "x"), **SPEC[1]))
+    plan.save()
+    job, life = plan.jobs[0], plan.path / "q/0"
+    subprocess.run(plan.command(job), check=True)
+    journal = life / "_meta/journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[:4]))
+    subprocess.run([*plan.command(job), "--video"], check=True)
+    assert read_rows(life) == rows
+    found = index(life)
+    start = json.loads(lines[3][9:])["position"]["exp"]
+    assert found["watched"] == [[start, len(rows)]]
+    assert {f["which"] for f in found["films"]} == {"best", "worst"}
+    assert all(f["exp"] >= start for f in found["films"])
+    check_films(life, rows)
+
+
+def test_an_index_of_something_else_is_refused(tmp_path):
+    folder = tmp_path / "_video"
+    folder.mkdir()
+    (folder / "index.json").write_text('{"films": 3}')
+    with pytest.raises(StoreError, match="not an index of films"):
+        Recorder(folder, {}, 0, print)
+
+
+def test_a_plan_carries_the_wish_to_its_workers(tmp_path):
+    from dataclasses import replace
+
+    plan = make_plan(RunSpec("toy/compass,steps=20", out=str(tmp_path / "x")))
+    assert "--video" not in plan.command(plan.jobs[0])
+    assert replace(plan, video=True).command(plan.jobs[0])[-1] == "--video"
+    plan.save()
+    assert load_plan(plan.path).video is False
+    assert video.FOLDER.startswith("_")  # pandas and others take the folder for no rows.
