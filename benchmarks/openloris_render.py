@@ -1,0 +1,121 @@
+"""Rendered OpenLORIS frames per core-second, beside the bare renderer calls that they need.
+
+A full frame is RGB and depth, the modal mask, the amodal mask, all factors measured, tested and
+passed through the sensor model. The bare calls are the same room and camera poses through MuJoCo
+alone: one colour-and-depth pass, one identity pass of everything (modal), one of the target
+(amodal), each with its read-back. Both take turns in one process, so that load hits both alike.
+Encoding and writing the files is measured apart.
+
+    python benchmarks/openloris_render.py       writes benchmarks/results/openloris_render.md
+"""
+
+from __future__ import annotations
+
+import platform
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from perdure.seeds import rng_for
+from perdure.suites.openloris.film import Levels, Studio, _Shots
+from perdure.suites.openloris.layouts import FACTORS
+from perdure.suites.openloris.render import _picture
+from perdure.suites.openloris.room import GROUND, OCCLUDER, OTHERS, TARGET
+
+HERE = Path(__file__).parent
+OBJECTS = ("cup_01", "pencil_01", "glasses_02", "toy_01")
+SIZES = (424, 128)
+ROUNDS, FRAMES = 3, 6
+GOAL = 0.8
+
+
+def bare(studio, factor, level, frames):
+    """Core-seconds of the bare calls for as many frames of this factor and level."""
+    camera = studio.camera(1.0)
+    shots = _Shots(studio, camera, factor, 3 * level - 1, Levels(**{factor: level}), 0)
+    poses = [shots._pose((i + 0.5) / frames, 0, rng_for(0, i)) for i in range(frames)]
+    camera.settle()
+    m, rgb, depth = (
+        camera.mujoco,
+        np.empty((camera.height, camera.width, 3), np.uint8),
+        camera._depth(),
+    )
+    start = time.process_time()
+    for pose in poses:
+        camera._render(pose, (GROUND, TARGET, OCCLUDER, OTHERS), False)
+        m.mjr_readPixels(rgb, depth, camera.rect, camera.context)
+        camera._render(pose, (GROUND, TARGET, OCCLUDER, OTHERS), True)
+        m.mjr_readPixels(rgb, None, camera.rect, camera.context)
+        camera._render(pose, (TARGET,), True)
+        m.mjr_readPixels(rgb, None, camera.rect, camera.context)
+    return time.process_time() - start
+
+
+def full(studio, factor, level, frames):
+    """Core-seconds of accepted frames, and those of writing them."""
+    start = time.process_time()
+    made = studio.clip(factor, 3 * level - 1, frames)
+    rendered = time.process_time() - start
+    with tempfile.TemporaryDirectory() as folder:
+        places = [Path(folder) / kind for kind in ("rgb", "depth", "mask")]
+        for place in places:
+            place.mkdir()
+        start = time.process_time()
+        for frame in made:
+            _picture(frame, places)
+        return rendered, time.process_time() - start
+
+
+def main():
+    lines = [
+        "# Rendering OpenLORIS frames",
+        "",
+        f"{platform.processor() or platform.machine()}, one process, CPU time; median of {ROUNDS} "
+        f"rounds over {len(OBJECTS)} objects, {FRAMES} frames each of levels 1 and 3. "
+        f"To reach: full frames at least {GOAL} of the bare calls.",
+        "",
+        "| width | factor | bare frames/core-s | full frames/core-s | ratio | core-ms a frame | + writing |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for size in SIZES:
+        # The pixel factor's other frame sizes are left out: its frames are not comparable.
+        table = {f: [] for f in FACTORS if f != "pixel"}
+        for name in OBJECTS:
+            studio = Studio(name, 0, size)
+            for factor in table:
+                full(studio, factor, 1, 3)
+            for _ in range(ROUNDS):
+                for factor, rows in table.items():
+                    for level in (1, 3):
+                        rows.append(
+                            (
+                                bare(studio, factor, level, FRAMES),
+                                *full(studio, factor, level, FRAMES),
+                            )
+                        )
+            studio.close()
+        whole = []
+        for factor, rows in table.items():
+            a, b, w = np.array(rows).reshape(len(OBJECTS), ROUNDS, 2, 3).sum(2).mean(0).T
+            whole.append((a, b, w))
+            lines.append(line(size, factor, a, b, w))
+        lines.append(line(size, "**all**", *(np.mean(x, axis=0) for x in zip(*whole, strict=True))))
+    text = "\n".join(lines) + "\n"
+    (HERE / "results").mkdir(exist_ok=True)
+    (HERE / "results" / "openloris_render.md").write_text(text)
+    print(text)
+
+
+def line(size, factor, a, b, w):
+    count = 2 * FRAMES
+    ratio = np.median(a / b)
+    return (
+        f"| {size} | {factor} | {count / np.median(a):.0f} | {count / np.median(b):.0f} | {ratio:.2f} | "
+        f"{1000 * np.median(b) / count:.1f} | {1000 * np.median(w) / count:.1f} |"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""OpenLORIS-Object: recognise 121 household objects while light, occlusion, size and clutter change.
+
+A task is ``openloris/FACTOR@segmentK`` (K = 1 to 9, three a level) or ``openloris/FACTOR@levelL``
+(L = 1 to 3, its three segments together), with FACTOR one of illumination, occlusion, pixel and
+clutter. The agent sees the whole frame squashed to a square and answers with a label.
+
+==========  ==========================  ================================================
+parameter   default                     what
+==========  ==========================  ================================================
+root        $PERDURE_OPENLORIS          the data's folder, in any layout of ``layouts``
+size        32                          pixels of a side
+labels      121                         121 objects, 40 categories, 69 objects of the older release
+batch_size  32                          frames in a training batch
+test        test                        what evaluation reads: ``test`` or ``validation``
+per_clip    0 (all)                     at most so many frames of an object in a segment
+==========  ==========================  ================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from perdure.errors import UnknownName
+from perdure.suites.openloris import protocols
+from perdure.suites.openloris.data import LEVELS, frames, parameters, segments
+from perdure.suites.openloris.layouts import BATCH, FACTORS, SEGMENTS, Dataset, load, manifest
+from perdure.types import Curriculum, Data, Suite, Task
+
+__all__ = ["Dataset", "load", "manifest", "suite"]
+
+
+class OpenLorisSuite(Suite):
+    """Labelled frames of the real dataset or of a rendered one; frames keep their order in time."""
+
+    name = "openloris"
+
+    def tasks(self) -> Sequence[Task]:
+        return [
+            Task(self.name, f, v)
+            for f in FACTORS
+            for v in (
+                *(f"segment{k}" for k in range(1, SEGMENTS + 1)),
+                *(f"level{k}" for k in range(1, LEVELS + 1)),
+            )
+        ]
+
+    def data(self, task: Task, learning: bool) -> Data:
+        self._check(task)
+        return frames(task, learning)
+
+    def spaces(self, task: Task) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
+        self._check(task)
+        p = parameters(task)
+        shape = (p["size"], p["size"], 3)
+        return spaces.Box(0, 255, shape, np.uint8), spaces.Discrete(p["labels"])
+
+    def curricula(self) -> Mapping[str, Callable[..., Curriculum]]:
+        return protocols.CURRICULA
+
+    def _check(self, task: Task) -> None:
+        if task.name not in (*FACTORS, BATCH):
+            raise UnknownName("openloris task", task.name, (*FACTORS, BATCH))
+        segments(task)
+
+
+suite = OpenLorisSuite()

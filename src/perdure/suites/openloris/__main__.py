@@ -1,0 +1,103 @@
+"""``python -m perdure.suites.openloris``: make, check and look at OpenLORIS data."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from perdure.errors import PerdureError
+from perdure.suites.openloris import data, layouts
+from perdure.suites.openloris.gallery import gallery
+from perdure.suites.openloris.render import render
+
+SMALL_FRAMES, SMALL_SIZE = 10, 128
+
+
+@click.group()
+def main() -> None:
+    """Make, check and look at OpenLORIS data."""
+
+
+@main.command("render")
+@click.argument("root", type=click.Path(path_type=Path), required=False)
+@click.option("--instances", default=121, show_default=True, help="Objects, 1 to 121.")
+@click.option("--frames", default=SMALL_FRAMES, show_default=True, help="Frames in a segment.")
+@click.option(
+    "--size", default=SMALL_SIZE, show_default=True, help="Width of a frame; the dataset's is 424."
+)
+@click.option("--workers", default=2, show_default=True, help="Processes.")
+@click.option("--seed", default=0, show_default=True)
+@click.option("--side-files/--no-side-files", default=True, help="Depth and masks.")
+def _render(
+    root: Path | None,
+    instances: int,
+    frames: int,
+    size: int,
+    workers: int,
+    seed: int,
+    side_files: bool,
+) -> None:
+    """Render a dataset into ROOT, by default where the suite looks for one. Again is resume."""
+    console = Console(stderr=True)
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress("rendering", *columns, console=console) as bar:
+        task = bar.add_task("", total=None)
+        where = render(
+            root or data.rendered(),
+            instances,
+            frames,
+            size,
+            workers,
+            seed,
+            side_files,
+            report=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    click.echo(f"{where}: {instances} objects, 36 segments of {frames} frames each")
+
+
+@main.command("check")
+@click.argument("root", required=False)
+def _check(root: str | None) -> None:
+    """Say what is in ROOT (or where the suite finds its data), and what is missing there."""
+    found = layouts.load(data.where(root))
+    problems = layouts.manifest(found)
+    frames = found.counts()
+    total = {s: sum(n for (split, _, _), n in frames.items() if split == s) for s in layouts.SPLITS}
+    objects = len({c.object for c in found.clips})
+    counts = ", ".join(f"{n:,} {s}" for s, n in total.items())
+    click.echo(f"{found.root}: layout {found.layout}, {objects} objects, {counts} frames")
+    click.echo(f"{len(found.empty)} empty object folders")
+    for p in problems:
+        click.echo(p)
+    sys.exit(1 if problems else 0)
+
+
+@main.command("gallery")
+@click.argument("out", type=click.Path(path_type=Path))
+def _gallery(out: Path) -> None:
+    """Draw all 121 objects into OUT, and every factor and level beside it."""
+    for made in gallery(out):
+        click.echo(str(made))
+
+
+def entry() -> None:
+    """Errors that are meant for the user come without a traceback."""
+    try:
+        main()
+    except PerdureError as e:
+        click.echo(f"error: {e}", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    entry()
