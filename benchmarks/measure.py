@@ -112,7 +112,9 @@ def make(root, rows):
     """The scenario with about ``rows`` learning experiences, as logs and as a run."""
     per_block = rows // (LIFETIMES * LESSONS)
     for i in range(LIFETIMES):
-        write_log(root / "ll_logs" / f"life-{i}", blocks(np.random.default_rng(i), per_block), TASKS)
+        write_log(
+            root / "ll_logs" / f"life-{i}", blocks(np.random.default_rng(i), per_block), TASKS
+        )
     for k, task in enumerate(TASKS):
         parts = expert(np.random.default_rng(100 + k), per_block * LESSONS // len(TASKS))
         write_log(root / "ste_logs" / f"expert-{k}", parts, [task])

@@ -11,9 +11,11 @@ import sys
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 import perdure
+from perdure.errors import PerdureError
 from perdure.registry import EXTRAS
 
 CORE = ("numpy", "scipy", "gymnasium", "pyarrow", "matplotlib", "plotly", "jinja2", "click", "rich")
@@ -63,5 +65,16 @@ def diagnose(console: Console) -> int:
             "[yellow]no EGL or OSMesa[/yellow]",
             f"apt-get install {packages} (for images from {', '.join(NEEDS_RENDERING)})",
         )
+    table.add_row("openloris data", *_openloris())
     console.print(table)
     return 1 if broken else 0
+
+
+def _openloris() -> tuple[str, str]:
+    """Where its data is, or where it can be had."""
+    try:
+        from perdure.suites.openloris.data import where
+
+        return f"[green]{escape(str(where(None)))}[/green]", ""
+    except (PerdureError, ImportError) as e:
+        return "[yellow]not here[/yellow]", escape(str(e))

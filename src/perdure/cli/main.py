@@ -1,4 +1,5 @@
-"""``perdure``: run, watch, view, measure, compare, report, leaderboard, export, ls, check, doctor."""
+"""``perdure``: run, watch, view, measure, compare, report, leaderboard, export, gallery,
+ls, check, doctor."""
 
 from __future__ import annotations
 
@@ -226,6 +227,17 @@ def watch(folder: Path) -> None:
     from perdure.cli import verbs
 
     verbs.watch(folder)
+
+
+@main.command()
+@click.argument("suite")
+@click.option("--out", "-o", type=click.Path(dir_okay=False, path_type=Path),
+              help="The picture (SUITE.png).")  # fmt: skip
+def gallery(suite: str, out: Path | None) -> None:
+    """Draw contact sheets of what a suite shows (openloris)."""
+    from perdure.cli import verbs
+
+    verbs.gallery(suite, out or Path(f"{suite}.png"))
 
 
 @main.command()

@@ -286,6 +286,15 @@ def watch(folder: Path) -> None:
         return
 
 
+def gallery(name: str, out: Path) -> None:
+    """Contact sheets, where a suite can draw them."""
+    draw = getattr(registry.suite(name), "gallery", None)
+    if draw is None:
+        raise SpecError(f"suite {name} has no gallery; openloris has one")
+    for path in draw(out):
+        print(path)
+
+
 def doctor() -> int:
     """What works here."""
     from perdure.cli.doctor import diagnose

@@ -19,6 +19,7 @@ per_clip    0 (all)                     at most so many frames of an object in a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -61,6 +62,12 @@ class OpenLorisSuite(Suite):
 
     def curricula(self) -> Mapping[str, Callable[..., Curriculum]]:
         return protocols.CURRICULA
+
+    def gallery(self, out: Path) -> list[Path]:
+        """Contact sheets of all rendered objects, and of every factor and level."""
+        from perdure.suites.openloris.gallery import gallery
+
+        return gallery(out)
 
     def _check(self, task: Task) -> None:
         if task.name not in (*FACTORS, BATCH):

@@ -1,0 +1,128 @@
+"""Behaviour cloning: a network that answers what a demonstrator did, in continuous actions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from torch import Tensor, nn
+
+from perdure.agents.networks.adam import Adam
+from perdure.agents.networks.checks import check_ranges
+from perdure.agents.networks.encoders import Inputs, encoder_for
+from perdure.agents.networks.learner import Minibatch, TorchLearner, network
+from perdure.errors import AgentFault, SpecError
+from perdure.types import Array, Batch, Context, Examples, Measures, World
+
+FLOOR = 0.1
+"""The least spread that is divided by: small numbers that hardly vary are not to become large."""
+
+
+class Standardise(nn.Module):
+    """Shifts and scales each input by the first minibatch of life, and never changes again.
+
+    Statistics that went on moving would change what was learned about earlier tasks. Inputs that do
+    not vary at first, such as a one-hot of the task, pass as they are.
+    """
+
+    mean: Tensor
+    spread: Tensor
+    known: Tensor
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(shape))
+        self.register_buffer("spread", torch.ones(shape))
+        self.register_buffer("known", torch.zeros(()))
+
+    def meet(self, inputs: Tensor) -> None:
+        """Look at a minibatch, if it is the first."""
+        if self.known or len(inputs) < 2:
+            return
+        spread = inputs.std(dim=0)
+        varies = spread > 1e-6
+        self.mean.copy_(inputs.mean(dim=0) * varies)
+        self.spread.copy_(torch.where(varies, spread.clamp(min=FLOOR), torch.ones_like(spread)))
+        self.known.fill_(1.0)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """The inputs, about one in size."""
+        return (inputs - self.mean) / self.spread
+
+
+class BCAgent(TorchLearner):
+    """Learns each minibatch of demonstrations once, by Adam down the squared error.
+
+    ``hidden`` are the widths of the layers. Inputs are standardised by the first minibatch unless
+    ``standardise`` is false. The network works on actions scaled to −1…1; what it says beyond the
+    bounds is cut off when it acts.
+    """
+
+    learns_from = ("data",)
+    predicts = "numbers"
+    replayable = True
+
+    def __init__(
+        self,
+        world: World,
+        lr: float = 1e-3,
+        hidden: Sequence[int] = (256, 256, 256),
+        max_grad: float = inf,
+        standardise: bool = True,
+    ) -> None:
+        super().__init__(world)
+        check_ranges("bc", lr=(lr, 0, inf), max_grad=(max_grad, 0, inf))
+        space = world.action_space
+        if not isinstance(space, spaces.Box) or not space.is_bounded():
+            raise SpecError(
+                f"bc needs a bounded Box action space, got {space}; try classifier for classes"
+            )
+        self.inputs, self.space, self.max_grad = Inputs(world.observation_space), space, max_grad
+        low, high = space.low.astype(np.float32).ravel(), space.high.astype(np.float32).ravel()
+        self.middle, self.half = (low + high) / 2, (high - low) / 2
+
+        self.standard = Standardise(self.inputs.shape) if standardise else None
+
+        def build() -> nn.Module:
+            encoder, features = encoder_for(self.inputs, hidden, nn.ReLU)
+            first = [] if self.standard is None else [self.standard]
+            return nn.Sequential(*first, encoder, nn.Linear(features, low.size))
+
+        self.net = network(world, build)
+        self.optimizer = Adam(self.net.parameters(), lr)
+
+    def act(self, obs: Any, ctx: Context) -> Array:
+        with torch.inference_mode():
+            answers: Array = self.net(self.inputs(obs)).numpy()
+        actions = (answers * self.half + self.middle).reshape(-1, *self.space.shape)
+        return np.clip(actions, self.space.low, self.space.high).astype(self.space.dtype)
+
+    def learn(self, batch: Batch, ctx: Context) -> Measures | None:
+        if not isinstance(batch, Examples):
+            raise AgentFault(
+                f"bc learns from demonstrations, got {type(batch).__name__}: expose it to epochs or "
+                "batches"
+            )
+        targets = np.asarray(batch.targets, np.float32).reshape(len(batch), -1)
+        scaled = torch.tensor((targets - self.middle) / self.half)
+        inputs = self.inputs(batch.inputs)
+        if self.standard is not None:
+            self.standard.meet(inputs)
+        return self.descend({"obs": inputs, "targets": scaled})
+
+    def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
+        answers = self.predict(batch)
+        self.byproducts = {"predictions": answers}
+        loss = nn.functional.mse_loss(answers, batch["targets"])
+        return loss, {"loss": loss.detach()}
+
+    def predict(self, batch: Minibatch) -> Tensor:
+        answers: Tensor = self.net(batch["obs"])
+        return answers
+
+
+agent = BCAgent

@@ -1,0 +1,84 @@
+"""Meta-World: fifty tasks of a robot arm, their protocols, and Continual World's sequences.
+
+A task is ``metaworld/reach`` (upstream's ``reach-v3``). An action is four numbers: where the hand
+is to go and how hard the gripper closes. An observation is upstream's 39 numbers: hand, gripper, two
+objects, the same one step before, and the goal. ``reset(seed)`` alone decides an episode, which
+upstream's does not. Rewards, observations and successes are upstream's to the bit.
+
+==============  ==================================================================================
+parameter       what
+==============  ==================================================================================
+horizon         steps of an episode: 500; 150 in the paper, 200 in Continual World
+reward          v2, v1 or sparse; success means the same with each
+observation     state, or image (``size``, ``camera``)
+goals           random: by seed; fixed: as in the paper; set: one of the official 50 of a
+                ``benchmark`` made with ``benchmark_seed`` (``goal``: always this one)
+hide_goal       zeros in the goal's place, as meta-learning demands
+one_hot         [position, how many tasks]: appended to the state
+persist         fewer resets: the scene is set anew only every so many horizons
+demonstrations  how many expert episodes the task's data hold; ``noise``, ``batch_size``
+==============  ==================================================================================
+
+Fewer resets keep ``reset(seed)`` honest: one episode lasts ``persist`` horizons, and each horizon is
+a row of its own. Arm and objects go on from where the last row left them.
+
+Tasks are not chained into one longer episode. Every task is a MuJoCo scene of its own; those that
+share one (drawer-open and drawer-close, the windows, doors and faucets) draw their objects' places
+from different ranges, and their rewards and successes are measured from what their own reset wrote
+down, such as where the drawer was at first. A second task entered from the first one's end has no
+upstream reward to agree with, so it would be another benchmark under this one's name. Long horizons
+are there within a task (``horizon``, ``persist``), and sequences of tasks as curricula.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from perdure.registry import extras_named
+from perdure.suites.metaworld import protocols
+from perdure.suites.metaworld.tasks import NAMES, settings, spaces_of
+from perdure.types import Curriculum, Data, Many, Suite, Task
+
+if TYPE_CHECKING:
+    import gymnasium
+
+
+class MetaWorldSuite(Suite):
+    """Fifty tasks of one arm, in MuJoCo."""
+
+    name = "metaworld"
+
+    def tasks(self) -> Sequence[Task]:
+        return [Task("metaworld", name) for name in NAMES]
+
+    def env(self, task: Task) -> gymnasium.Env[Any, Any]:
+        chosen = settings(task)
+        with extras_named("suite metaworld"):
+            from perdure.suites.metaworld.env import Sawyer
+        return Sawyer(task.name, chosen)
+
+    def many(self, task: Task, count: int) -> Many | None:
+        chosen = settings(task)
+        with extras_named("suite metaworld"):
+            from perdure.suites.metaworld.env import Sawyer, Sawyers
+        return Sawyers([Sawyer(task.name, chosen) for _ in range(count)])
+
+    def data(self, task: Task, learning: bool) -> Data:
+        chosen = settings(task)
+        with extras_named("suite metaworld"):
+            from perdure.suites.metaworld.demonstrations import Demonstrations
+        return Demonstrations(task, chosen, learning)
+
+    def spaces(self, task: Task) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
+        return spaces_of(settings(task))
+
+    def window(self, task: Task) -> int | None:
+        chosen = settings(task)
+        return chosen.horizon if chosen.persist > 1 else None
+
+    def curricula(self) -> Mapping[str, Callable[..., Curriculum]]:
+        return protocols.CURRICULA
+
+
+suite = MetaWorldSuite()

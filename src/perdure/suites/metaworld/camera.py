@@ -1,0 +1,97 @@
+"""Pictures of a scene, by the cheap way: no shadows, reflections, sky or multisampling.
+
+Those cost twelve times as much as all the rest and show a robot nothing. A camera has a model of
+its own with all that can be seen; where everything is, it copies from the simulation.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import TYPE_CHECKING, Any
+
+import mujoco  # type: ignore[import-untyped]
+import numpy as np
+
+from perdure.errors import EnvironmentFault
+from perdure.suites.metaworld import models
+from perdure.types import Array
+
+if TYPE_CHECKING:
+    from perdure.suites.metaworld.lean import Lean
+
+COSTLY = (
+    mujoco.mjtRndFlag.mjRND_SHADOW,
+    mujoco.mjtRndFlag.mjRND_REFLECTION,
+    mujoco.mjtRndFlag.mjRND_SKYBOX,
+    mujoco.mjtRndFlag.mjRND_HAZE,
+)
+
+
+class Camera:
+    """One of a task's cameras: corner, corner2, corner3, corner4, topview, behindGripper or
+    gripperPOV."""
+
+    def __init__(self, cls: type[Any], name: str, size: int) -> None:
+        self.model = models.load(cls, visual=True)
+        names = [self.model.camera(i).name for i in range(self.model.ncam)]
+        if name not in names:
+            raise EnvironmentFault(f"Meta-World has no camera {name!r}; it has {', '.join(names)}")
+        self.data, self.size = mujoco.MjData(self.model), size
+        quality, screen = self.model.vis.quality, self.model.vis.global_
+        quality.offsamples = quality.shadowsize = 0
+        screen.offwidth = screen.offheight = size
+        self.context = _context(size)
+        self.context.make_current()
+        self.scene = mujoco.MjvScene(self.model, 1000)
+        for flag in COSTLY:
+            self.scene.flags[flag] = 0
+        self.drawn = mujoco.MjrContext(self.model, mujoco.mjtFontScale.mjFONTSCALE_100)
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self.drawn)
+        self.options, self.view = mujoco.MjvOption(), mujoco.MjvCamera()
+        self.view.type = mujoco.mjtCamera.mjCAMERA_FIXED
+        self.view.fixedcamid = self.model.camera(name).id
+        self.frame = mujoco.MjrRect(0, 0, size, size)
+        # Meta-World's corner cameras are mounted upside down.
+        mujoco.mj_forward(self.model, self.data)
+        self.upright = self.data.camera(name).xmat.reshape(3, 3)[2, 1] > -0.1
+
+    def picture(self, robot: Lean) -> Array:
+        """What it sees of a robot's scene now: rows, columns and colours."""
+        model, data = self.model, self.data
+        model.body_pos[:], model.site_pos[:] = robot.model.body_pos, robot.model.site_pos
+        data.qpos[:] = robot.data.qpos
+        data.mocap_pos[:], data.mocap_quat[:] = robot.data.mocap_pos, robot.data.mocap_quat
+        mujoco.mj_forward(model, data)
+        self.context.make_current()
+        everything = mujoco.mjtCatBit.mjCAT_ALL
+        mujoco.mjv_updateScene(
+            model, data, self.options, None, self.view, everything.value, self.scene
+        )
+        for flag in COSTLY:
+            self.scene.flags[flag] = 0
+        mujoco.mjr_render(self.frame, self.scene, self.drawn)
+        seen = np.empty((self.size, self.size, 3), np.uint8)
+        mujoco.mjr_readPixels(seen, None, self.frame, self.drawn)
+        # OpenGL's rows go upwards.
+        return seen[::-1].copy() if self.upright else seen[:, ::-1].copy()
+
+    def close(self) -> None:
+        """Free what the graphics hold."""
+        self.drawn.free()
+        self.context.free()
+
+
+def _context(size: int) -> Any:
+    """A place to draw without a window: by EGL, or as MUJOCO_GL says."""
+    kind = os.environ.get("MUJOCO_GL") or "egl"
+    modules = {"egl": "mujoco.egl", "osmesa": "mujoco.osmesa", "glfw": "mujoco.glfw"}
+    if kind not in modules:
+        raise EnvironmentFault(f"MUJOCO_GL must be one of {', '.join(modules)}, got {kind!r}")
+    try:
+        return importlib.import_module(modules[kind]).GLContext(size, size)
+    except Exception as e:
+        raise EnvironmentFault(
+            f"no picture can be drawn with {kind}: {e}; install libegl1 (MUJOCO_GL=egl) or "
+            "libosmesa6 (MUJOCO_GL=osmesa)"
+        ) from e

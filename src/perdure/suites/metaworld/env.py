@@ -1,0 +1,139 @@
+"""One environment, and many of one task by one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+
+from perdure.suites.metaworld.goals import Fixed, official
+from perdure.suites.metaworld.lean import Lean, lean
+from perdure.suites.metaworld.tasks import GOALS, Settings, spaces_of
+from perdure.types import Array
+
+if TYPE_CHECKING:
+    from perdure.suites.metaworld.camera import Camera
+
+
+class Sawyer(gymnasium.Env[Array, Array]):
+    """A robot arm at one task. The simulation is made by the first reset."""
+
+    def __init__(self, name: str, settings: Settings) -> None:
+        self.name, self.settings = name, settings
+        self.observation_space, self.action_space = spaces_of(settings)
+        self.robot: Lean | None = None
+        self.camera: Camera | None = None
+        self.taken, self.last = 0, settings.horizon * settings.persist
+        self.sparse = settings.reward == "sparse"
+        self.images = settings.observation == "image"
+        self.extra: Array | None = None
+        if settings.one_hot is not None:
+            place, count = settings.one_hot
+            self.extra = np.zeros(count)
+            self.extra[place] = 1.0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Array, dict[str, Any]]:
+        """Set the scene that the seed decides, whatever came before."""
+        super().reset(seed=seed)
+        return self.begin(int(self.np_random.integers(2**32)) if seed is None else seed), {}
+
+    def begin(self, seed: int) -> Array:
+        """Reset to the scene of a seed."""
+        s = self.settings
+        if self.robot is None:
+            version = "v1" if s.reward == "v1" else "v2"
+            self.robot = lean(self.name)(s.hide_goal, version)
+        robot, self.taken = self.robot, 0
+        if s.goals == "random":
+            draws = np.random.Generator(np.random.PCG64(seed))
+            obs = robot.begin(seed, draws=draws)
+        elif s.goals == "fixed":
+            obs = robot.begin("fixed", draws=Fixed(robot))
+        else:
+            place = s.goal
+            if place is None:
+                place = int(np.random.Generator(np.random.PCG64(seed)).integers(GOALS))
+            vector = official(s.benchmark, s.benchmark_seed, self.name)[place]
+            obs = robot.begin((s.benchmark, s.benchmark_seed, place), vector)
+        return self.shown(obs)
+
+    def step(self, action: Array) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+        """One control step of 12.5 ms."""
+        assert self.robot is not None, "reset before the first step"
+        self.robot.push(action)
+        self.robot.move()
+        obs, reward, info = self.settle(action)
+        return self.shown(obs), reward, False, self.taken >= self.last, dict(info)
+
+    def settle(self, action: Array) -> tuple[Array, float, Mapping[str, Any]]:
+        """After the physics: state, reward and info."""
+        assert self.robot is not None
+        obs, reward, info = self.robot.look(action)
+        self.taken += 1
+        return obs, float(info["success"] if self.sparse else reward), info
+
+    def shown(self, obs: Array) -> Array:
+        """The state as the agent gets it."""
+        if self.images:
+            return self.render()
+        return obs if self.extra is None else np.concatenate([obs, self.extra])
+
+    def render(self) -> Array:
+        """What the camera sees now."""
+        assert self.robot is not None, "reset before the first picture"
+        if self.camera is None:
+            from perdure.suites.metaworld.camera import Camera
+
+            self.camera = Camera(self.robot.task_class, self.settings.camera, self.settings.size)
+        return self.camera.picture(self.robot)
+
+    def close(self) -> None:
+        """Let the simulation and the camera go."""
+        if self.camera is not None:
+            self.camera.close()
+        self.robot = self.camera = None
+
+
+class Sawyers:
+    """Several arms, stepped by one call; each may be at a task of its own."""
+
+    def __init__(self, arms: Sequence[Sawyer]) -> None:
+        self.arms = list(arms)
+
+    def reset(self, slot: int, seed: int) -> Array:
+        """Begin the episode of this seed."""
+        return self.arms[slot].begin(seed)
+
+    def expect(self, seeds: Sequence[int]) -> None:
+        """Not of use: a scene is cheap beside its episode."""
+
+    def step(
+        self, slots: Sequence[int], actions: Sequence[Any]
+    ) -> tuple[Array, list[float], list[bool], list[bool], Mapping[int, Mapping[str, Any]]]:
+        """Push all arms, let physics run, look at all."""
+        arms = [self.arms[slot] for slot in slots]
+        robots = [arm.robot for arm in arms]
+        for robot, action in zip(robots, actions, strict=True):
+            robot.push(action)  # type: ignore[union-attr]
+        for robot in robots:
+            robot.move()  # type: ignore[union-attr]
+        space = arms[0].observation_space
+        seen = np.empty((len(arms), *(space.shape or ())), space.dtype)
+        rewards: list[float] = []
+        cuts: list[bool] = []
+        infos: dict[int, Mapping[str, Any]] = {}
+        for k, (arm, action) in enumerate(zip(arms, actions, strict=True)):
+            obs, reward, infos[k] = arm.settle(action)
+            seen[k] = arm.shown(obs)
+            rewards.append(reward)
+            cuts.append(arm.taken >= arm.last)
+        return seen, rewards, [False] * len(arms), cuts, infos
+
+    def close(self) -> None:
+        """Let go of all of them."""
+        for arm in self.arms:
+            arm.close()
