@@ -32,6 +32,8 @@ bench: $(READY)
 	@bash scripts/l2m_env.sh
 	@$(BIN)/python benchmarks/spine.py
 	@$(BIN)/python benchmarks/measure.py
+	@$(BIN)/python benchmarks/metaworld.py
+	@$(BIN)/python benchmarks/openloris_render.py
 
 clean:
 	rm -rf .venv .venv-tella .venv-l2m runs

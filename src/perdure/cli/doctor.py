@@ -18,7 +18,7 @@ import perdure
 from perdure.errors import PerdureError
 from perdure.registry import EXTRAS
 
-CORE = ("numpy", "scipy", "gymnasium", "pyarrow", "matplotlib", "plotly", "jinja2", "click", "rich")
+CORE = ("numpy", "scipy", "gymnasium", "pyarrow", "matplotlib", "jinja2", "click", "rich")
 RENDERING = {"EGL": "libegl1", "OSMesa": "libosmesa6"}
 NEEDS_RENDERING = ("metaworld", "libero", "openloris")
 
