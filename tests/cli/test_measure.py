@@ -174,6 +174,18 @@ def test_runs_of_different_curricula_do_not_compare(run, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+def test_the_same_agent_in_two_runs_stays_two(run, tmp_path):
+    again, file = tmp_path / "again", tmp_path / "c.json"
+    shutil.copytree(run, again)
+    done = perdure("compare", str(run), str(again), "--metric", "gem.acc", "--json", str(file))
+    assert done.returncode == 0, done.stderr
+    found = strict(file)
+    agents = {s["agent"] for s in found["summaries"]}
+    assert agents == {"run/q", "run/random", "again/q", "again/random"}
+    same = next(c for c in found["comparisons"] if {c["a"], c["b"]} == {"run/q", "again/q"})
+    assert "identical in every lifetime" in same["verdict"]
+
+
 @pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
 def test_export_rows(run, tmp_path, kind):
     import pandas as pd

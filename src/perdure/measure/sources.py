@@ -74,18 +74,32 @@ def find(path: Path, ste: Sequence[str] = (), measure: str | None = None) -> Fou
 
 
 def merge(found: Sequence[Found]) -> Found:
-    """The lifetimes of several paths together; names get the path's in front where they clash."""
+    """The lifetimes of several paths together: names of lifetimes and agents get the path's in front,
+    so that the same agent in two runs stays two."""
     if len(found) == 1:
         return found[0]
+    labels = [one.path.name for one in found]
+    if len(set(labels)) < len(labels):
+        labels = [str(one.path) for one in found]
     sources: list[Source] = []
     curricula: dict[str, str] = {}
     outlines: dict[str, tuple[str, ...]] = {}
-    for one in found:
-        sources += [replace(s, name=f"{one.path.name}/{s.name}") for s in one.sources]
-        for n, fingerprint in one.curricula.items():
-            name = n if n == one.path.name else f"{one.path.name}/{n}"
-            curricula[name], outlines[name] = fingerprint, one.outlines.get(n, ())
+    for label, one in zip(labels, found, strict=True):
+        sources += [_labelled(source, label) for source in one.sources]
+        for old in one.curricula:
+            new = label if old == one.path.name else f"{label}/{old}"
+            curricula[new] = one.curricula[old]
+            outlines[new] = one.outlines.get(old, ())
     return Found(found[0].path, tuple(sources), curricula, outlines)
+
+
+def _labelled(source: Source, label: str) -> Source:
+    def load() -> History:
+        history = source.load()
+        agent = f"{label}/{history.agent}" if history.agent else label
+        return replace(history, name=f"{label}/{history.name}", agent=agent)
+
+    return replace(source, name=f"{label}/{source.name}", load=load)
 
 
 def refuse_different(found: Found) -> None:

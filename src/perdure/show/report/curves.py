@@ -22,8 +22,9 @@ FINEST, COARSEST = 96, 4
 """Bins in one block."""
 EACH = 5
 """Experiences that a bin should hold, even where they are long."""
-LONG = 0.9
-"""The quantile that counts as long."""
+LONG = 0.75
+"""An experience is long if shorter ones make up this share of the steps: an agent that still fails
+may take few of the episodes and much of the time."""
 SINGLES = 400_000
 """Numbers that single lifetimes may take in the page together."""
 EXPERT_BINS = 48
@@ -126,7 +127,10 @@ def _lengths(walk: Walk, i: int, course: Course) -> Array:
 
 def _bins(lengths: Array) -> float:
     """How many bins there are if each is to hold EACH of the long experiences."""
-    return float(lengths.sum() / max(float(np.quantile(lengths, LONG)), 1.0) / EACH)
+    ordered = np.sort(lengths)
+    until = np.cumsum(ordered)
+    long = float(ordered[np.searchsorted(until, LONG * until[-1])]) if until[-1] else 1.0
+    return float(until[-1]) / max(long, 1.0) / EACH
 
 
 def _span(course: Course, i: int) -> Record:

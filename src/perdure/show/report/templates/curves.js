@@ -180,6 +180,7 @@ function expertsChart(host) {
   const grid = el("div", { class: "grid" });
   function draw() {
     const own = rows.filter((r) => r.agent === state.agent);
+    const longest = own.reduce((most, r) => Math.max(most, r.x), 0);
     grid.replaceChildren(...[...groupBy(own, (r) => r.task)].map(([task, points]) => {
       const by = groupBy(points, (p) => p.who);
       const style = TASKS.get(task);
@@ -187,7 +188,7 @@ function expertsChart(host) {
       const score = DATA.expert_scores.find((s) => s.agent === state.agent && s.task === task) || {};
       const n = (who) => Math.max(0, ...(by.get(who) || []).map((p) => p.n));
       const chart = lineChart({
-        height: 160, label: `${task}: learning beside its expert`, x: [0, Math.max(...points.map((p) => p.x)) * 1.02], y: null, ticks: plainTicks,
+        height: 160, label: `${task}: learning beside its expert`, x: [0, longest * 1.02], y: null, ticks: plainTicks,
         series: [
           { colour: style.colour, width: 2.2, area: true, lines: as("lifelong") },
           { colour: "var(--text)", opacity: 0.7, dash: "4 4", width: 1.4, area: true, areaOpacity: 0.07, lines: as("expert") },

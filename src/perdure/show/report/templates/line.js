@@ -32,9 +32,9 @@ function lineChart(spec) {
       top.append(svg("text", { x: margin.left - 8, y: py(y) + 4, "text-anchor": "end" }, compact(y)));
     }
     let last = -Infinity;
-    for (const { at, text } of spec.ticks(x0, x1, Math.max(2, Math.floor(inner.width / 85)))) {
+    for (const { at, text } of spec.ticks(x0, x1, Math.max(2, Math.floor(inner.width / 62)))) {
       const x = px(at);
-      if (x < margin.left - 1 || x > width - margin.right + 1 || x - last < 38) continue;
+      if (x < margin.left - 1 || x > width - margin.right + 1 || x - last < 42) continue;
       last = x;
       top.append(svg("line", { class: "axis", x1: x, x2: x, y1: bottom, y2: bottom + 4 }), svg("text", { x, y: bottom + 17, "text-anchor": "middle" }, text));
     }
