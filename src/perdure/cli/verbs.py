@@ -92,6 +92,8 @@ def ls(parts: Sequence[str], as_json: bool) -> None:
                 found[part] = _curricula()
             elif part == "metrics":
                 found[part] = _metrics()
+            elif part == "strategies":
+                found[part] = [_with_learners(entry) for entry in _entries("strategies")]
             else:
                 found[part] = _entries(part)  # type: ignore[arg-type]
     for w in caught:
@@ -107,7 +109,7 @@ def ls(parts: Sequence[str], as_json: bool) -> None:
         table.add_column("name", no_wrap=True)
         table.add_column("what")
         for item in _folded(items):
-            details = [item[k] for k in ("budget", "better", "needs") if item.get(k)]
+            details = [item[k] for k in ("budget", "better", "needs", "works with") if item.get(k)]
             detail = f"\n[dim]{escape(' · '.join(details))}[/dim]" if details else ""
             table.add_row(escape(item["name"]), escape(item["about"]) + detail)
         console.print(table if items else f"{part}: none")
@@ -148,6 +150,16 @@ def _entries(part: Part) -> list[dict[str, str]]:
                 continue
         out.append({"name": entry.name, "about": entry.about, "source": entry.source})
     return out
+
+
+def _with_learners(item: dict[str, str]) -> dict[str, str]:
+    """A strategy's line with the learners it works with."""
+    try:
+        from perdure.agents.strategies.base import works_with
+    except ModuleNotFoundError:
+        return item  # Without torch there is nothing it could work with.
+    able, _ = works_with(registry.load("strategies", item["name"]))
+    return {**item, "works with": f"works with {', '.join(able)}"}
 
 
 def _metrics() -> list[dict[str, str]]:

@@ -24,6 +24,8 @@ class ClassifierAgent(TorchLearner):
     predicts = "logits"
     replayable = True
     max_grad = inf
+    net: nn.Sequential
+    """An encoder and a linear head."""
 
     def __init__(self, world: World, lr: float = 1e-3, hidden: Sequence[int] = (64, 64)) -> None:
         super().__init__(world)
@@ -31,7 +33,7 @@ class ClassifierAgent(TorchLearner):
         space = discrete_for("classifier", world.action_space)
         self.inputs, self.start = Inputs(world.observation_space), int(space.start)
 
-        def build() -> nn.Module:
+        def build() -> nn.Sequential:
             encoder, features = encoder_for(self.inputs, hidden, nn.ReLU)
             return nn.Sequential(encoder, nn.Linear(features, int(space.n)))
 
@@ -55,13 +57,24 @@ class ClassifierAgent(TorchLearner):
         return self.descend({"obs": self.inputs(batch.inputs), "targets": targets})
 
     def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
-        logits = self.predict(batch)
+        features = self.encode(batch)
+        logits = self.decide(features)
+        self.byproducts = {"features": features, "predictions": logits}
         loss = nn.functional.cross_entropy(logits, batch["targets"])
         right = (logits.argmax(dim=1) == batch["targets"]).float().mean()
         return loss, {"loss": loss.detach(), "accuracy": right}
 
     def predict(self, batch: Minibatch) -> Tensor:
-        logits: Tensor = self.net(batch["obs"])
+        return self.decide(self.encode(batch))
+
+    def encode(self, batch: Minibatch) -> Tensor:
+        """The features that the head reads."""
+        features: Tensor = self.net[0](batch["obs"])
+        return features
+
+    def decide(self, features: Tensor) -> Tensor:
+        """The head's logits."""
+        logits: Tensor = self.net[1](features)
         return logits
 
 

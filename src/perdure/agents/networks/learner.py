@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from perdure.agent import Agent
 from perdure.agents.networks.adam import Adam
+from perdure.agents.networks.encoders import Inputs
 from perdure.seeds import seed_for
 from perdure.types import Array, State, World
 
@@ -35,13 +36,20 @@ class TorchLearner(Agent):
 
     net: nn.Module
     optimizer: Adam
+    inputs: Inputs
+    """How it reads observations."""
     max_grad: float
     predicts: Literal["logits", "numbers"] = "numbers"
     """Whether predictions are logits of classes (or actions), or just numbers."""
     replayable: bool = False
-    """Whether the loss still means something on rows of long ago."""
+    """Whether the loss still means something on rows of long ago. It is then a mean over rows."""
+    steering: tuple[str, ...] = ()
+    """Parameters that only steer learning and are no part of predictions, such as a temperature."""
     strategy: Strategy | None = None
     """How the past is kept; None is to keep nothing."""
+    byproducts: Mapping[str, Tensor] = {}
+    """What the last loss made on its way, where it did: its ``predictions``, the ``features`` they
+    were read from. They save a strategy a second pass through the network."""
 
     @abstractmethod
     def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:

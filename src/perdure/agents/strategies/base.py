@@ -7,6 +7,8 @@ One step of a learner, ``descend``, with a strategy::
     backward; strategy.project()                # change gradients
     clip, optimiser step; strategy.stepped()    # look at, or undo, what moved
 
+Acting goes through ``strategy.act``, so that a task may have parameters of its own.
+
 A task begins when a learn block brings another task than the one learned last, so that evaluations
 in the middle of a task are no boundary. It ends when the next begins. Where task identity is hidden
 every learn block counts as a task of its own.
@@ -15,28 +17,78 @@ every learn block counts as a task of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from torch import Tensor
 
+from perdure import registry
 from perdure.agent import Agent
 from perdure.agents.networks.learner import Minibatch, TorchLearner
-from perdure.errors import SpecError
+from perdure.errors import PerdureError, SpecError
 from perdure.types import Array, Batch, Block, Context, Measures, Results, State, Transitions
 
-NEEDS: dict[str, tuple[Callable[[TorchLearner], bool], str]] = {
+Offers: TypeAlias = TorchLearner | type[TorchLearner]
+"""A learner, or its class: what it offers is said by class attributes wherever it can be."""
+
+NEEDS: dict[str, tuple[Callable[[Offers], bool], str]] = {
     "replay": (
         lambda learner: learner.replayable,
         "its loss is meaningless on rows of the past: they were drawn by an older policy",
     ),
-    "logits": (lambda learner: learner.predicts == "logits", "it predicts numbers, not classes"),
     "data": (
         lambda learner: "data" in learner.learns_from,
         "it learns from environments, and this strategy replays labelled inputs",
     ),
+    "logits": (lambda learner: learner.predicts == "logits", "it predicts numbers, not classes"),
+    "encoder": (
+        lambda learner: hasattr(learner, "encode") and hasattr(learner, "decide"),
+        "it has no encoder (encode, decide) for the strategy to read from",
+    ),
 }
 """What a strategy may ask of a learner, beyond a loss, predictions, parameters and an optimiser."""
+
+CLOSED = (
+    "it is a closed box: strategies work with learners that offer a loss, predictions, parameters "
+    "and an optimiser"
+)
+
+
+def why_not(strategy: type[Strategy], learner: Offers) -> str:
+    """Why a strategy cannot work with a learner or a class of learners; empty if it can."""
+    for need in strategy.needs:
+        offered, reason = NEEDS[need]
+        if not offered(learner):
+            return reason
+    return ""
+
+
+def works_with(strategy: type[Strategy]) -> tuple[list[str], dict[str, str]]:
+    """Names of the learners a strategy works with; and of those it does not, with the reason.
+
+    Classes alone decide, no world is made. What a class leaves to its instances, as PPO leaves
+    whether it predicts logits, is asked again when the agent is made. Adapters wrap other
+    libraries' agents and are not loaded: they are closed boxes. A learner that cannot be loaded is
+    refused in the words of its error.
+    """
+    able: list[str] = []
+    refused: dict[str, str] = {}
+    for name, entry in registry.entries("agents").items():
+        if entry.source.startswith("perdure.agents.adapters."):
+            refused[name] = CLOSED
+            continue
+        try:
+            learner = registry.load("agents", name)
+        except PerdureError as e:
+            refused[name] = str(e)
+            continue
+        offers = isinstance(learner, type) and issubclass(learner, TorchLearner)
+        reason = why_not(strategy, learner) if offers else CLOSED
+        if reason:
+            refused[name] = reason
+        else:
+            able.append(name)
+    return able, refused
 
 
 class Strategy:
@@ -47,22 +99,17 @@ class Strategy:
 
     def __init__(self, learner: TorchLearner) -> None:
         name = type(self).__module__.rpartition(".")[2]
-        if not isinstance(learner, TorchLearner):
+        reason = why_not(type(self), learner) if isinstance(learner, TorchLearner) else CLOSED
+        if reason:
             raise SpecError(
-                f"strategy {name} works with learners that offer a loss, predictions, parameters and "
-                f"an optimiser; {type(learner).__name__} is a closed box"
+                f"strategy {name} cannot work with {type(learner).__name__}: {reason}"
+                f" (perdure ls strategies)"
             )
-        for need in self.needs:
-            offered, why_not = NEEDS[need]
-            if not offered(learner):
-                raise SpecError(
-                    f"strategy {name} cannot work with {type(learner).__name__}: {why_not}"
-                )
         self.learner = learner
         self.task = ""
         """Key of the task being learned; empty before the first."""
         self.tasks = 0
-        """How many tasks have begun."""
+        """How many tasks have begun; one that comes again counts again."""
 
     def agent(self) -> Kept:
         """The learner composed with this strategy."""
@@ -72,6 +119,16 @@ class Strategy:
     def rng(self) -> np.random.Generator:
         """The agent's generator, which the loop checkpoints."""
         return self.learner.rng
+
+    @property
+    def past(self) -> int:
+        """How many tasks are over."""
+        return max(self.tasks - 1, 0)
+
+    @property
+    def present(self) -> float:
+        """The present task's fair share of learning: 1 / the number of tasks so far."""
+        return 1 / max(self.tasks, 1)
 
     def extend(self, batch: Minibatch) -> Minibatch:
         """The minibatch to learn from."""
@@ -93,8 +150,10 @@ class Strategy:
     def end(self) -> None:
         """The task is over: the next has not begun."""
 
-    def using(self, ctx: Context) -> None:
-        """The agent is about to act or learn; masks by task belong here."""
+    def act(self, obs: Any, ctx: Context) -> Array | Sequence[Any]:
+        """What the learner does. Parameters of a task's own may be put in place here, and must be
+        taken back: evaluation leaves no trace."""
+        return self.learner.act(obs, ctx)
 
     def state(self) -> dict[str, Array]:
         """What the strategy keeps, as arrays."""
@@ -122,11 +181,9 @@ class Kept(Agent):
         self.learner.rng = value
 
     def act(self, obs: Any, ctx: Context) -> Array | Sequence[Any]:
-        self.strategy.using(ctx)
-        return self.learner.act(obs, ctx)
+        return self.strategy.act(obs, ctx)
 
     def learn(self, batch: Batch, ctx: Context) -> Measures | None:
-        self.strategy.using(ctx)
         return self.learner.learn(batch, ctx)
 
     def observe(self, batch: Transitions, ctx: Context) -> None:

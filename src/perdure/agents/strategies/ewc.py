@@ -7,12 +7,17 @@ After task k with parameters θ^k and Fisher information F^k, every later task l
 
 from __future__ import annotations
 
-import torch
+from math import inf
+from typing import Literal
 
+from torch import Tensor
+
+from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.learner import Minibatch, TorchLearner
 from perdure.agents.strategies.base import Strategy
-from perdure.agents.strategies.fisher import LABELS, Labels, fisher
-from perdure.agents.strategies.memory import Reservoir
+from perdure.agents.strategies.fisher import Labels, check_labels, fisher
+from perdure.agents.strategies.memory import Reservoir, rows_of
+from perdure.agents.strategies.springs import Springs
 from perdure.errors import SpecError
 from perdure.types import Array, State
 
@@ -21,7 +26,9 @@ class EWC(Strategy):
     """One spring a task and parameter.
 
     The Fisher information is the mean over ``samples`` rows of the task, drawn uniformly, each with
-    a gradient of its own; ``labels`` says which class a sample stands for.
+    a gradient of its own; ``labels`` says which class a sample stands for. What others compute can
+    be had: ``group`` rows that share one gradient (LIBERO and Avalanche square the mean gradient of
+    a minibatch), and ``divisor="n-1"`` (the code of OpenLORIS-Object).
     """
 
     def __init__(
@@ -30,14 +37,17 @@ class EWC(Strategy):
         strength: float = 100.0,
         samples: int = 256,
         labels: Labels = "predicted",
+        group: int = 1,
+        divisor: Literal["n", "n-1"] = "n",
     ) -> None:
         super().__init__(learner)
-        if labels not in LABELS:
-            raise SpecError(f"ewc: labels must be one of {', '.join(LABELS)}, got {labels!r}")
-        self.strength, self.labels = strength, labels
+        check_labels("ewc", learner, labels)
+        check_ranges("ewc", strength=(strength, 0, inf), group=(group, 1, samples))
+        if divisor not in ("n", "n-1"):
+            raise SpecError(f"ewc: divisor must be 'n' or 'n-1', got {divisor!r}")
+        self.strength, self.labels, self.group, self.divisor = strength, labels, group, divisor
         self.seen = Reservoir(samples)
-        self.springs: list[tuple[torch.Tensor, torch.Tensor]] = []
-        """For each past task: the Fisher information and the parameters it holds to."""
+        self.springs = Springs()
 
     def begin(self) -> None:
         self.seen.clear()
@@ -46,30 +56,29 @@ class EWC(Strategy):
         self.seen.offer(batch, self.rng)
         return batch
 
+    def importance(self) -> Tensor | None:
+        """The Fisher information of the task that ends; None if nothing was learned in it."""
+        if not len(self.seen):
+            return None
+        rows = self.seen.all()
+        found = fisher(self.learner, rows, self.labels, self.rng, self.group)
+        n = rows_of(rows) // self.group
+        return found * (n / (n - 1)) if self.divisor == "n-1" and n > 1 else found
+
     def end(self) -> None:
-        if len(self.seen):
-            found = fisher(self.learner, self.seen.all(), self.labels, self.rng)
-            self.springs.append((found, self.learner.optimizer.weights.clone()))
+        found = self.importance()
+        if found is not None:
+            self.springs.add(found, self.learner.optimizer.weights)
 
     def project(self) -> None:
-        # The springs' own gradient, without building a graph of it.
-        optimizer = self.learner.optimizer
-        for weight, anchor in self.springs:
-            optimizer.grads.addcmul_(weight, optimizer.weights - anchor, value=self.strength)
+        self.springs.pull(self.learner.optimizer, self.strength)
 
     def state(self) -> dict[str, Array]:
-        out = self.seen.state("seen")
-        for k, (weight, anchor) in enumerate(self.springs):
-            out[f"fisher{k}"], out[f"anchor{k}"] = weight.numpy(), anchor.numpy()
-        return out
+        return {**self.seen.state("seen"), **self.springs.state()}
 
     def load(self, state: State) -> None:
         self.seen.load("seen", state)
-        count = sum(key.startswith("fisher") for key in state)
-        self.springs = [
-            (torch.tensor(state[f"fisher{k}"]), torch.tensor(state[f"anchor{k}"]))
-            for k in range(count)
-        ]
+        self.springs.load(state)
 
 
 strategy = EWC

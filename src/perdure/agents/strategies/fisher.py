@@ -2,84 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, grad, vmap
 
 from perdure.agents.networks.learner import Minibatch, TorchLearner
-from perdure.agents.strategies.memory import rows_of
+from perdure.agents.strategies.persample import evaluating, mean_gradients
+from perdure.errors import SpecError
 
 Labels = Literal["predicted", "sampled", "given"]
 LABELS: tuple[Labels, ...] = ("predicted", "sampled", "given")
-CHUNK = 64
-"""Samples whose gradients are held at once."""
 
 
-class _Scored(nn.Module):
-    """A learner's network with a function of one sample, so that its parameters can be swapped."""
-
-    def __init__(self, net: nn.Module, score: Callable[[Minibatch], Tensor]) -> None:
-        super().__init__()
-        self.net, self.score = net, score
-
-    def forward(self, row: Minibatch) -> Tensor:
-        """The score of one row."""
-        return self.score({name: value.unsqueeze(0) for name, value in row.items()})
-
-
-def mean_gradients(
-    learner: TorchLearner,
-    rows: Minibatch,
-    score: Callable[[Minibatch], Tensor],
-    of: Callable[[Tensor], Tensor],
-) -> Tensor:
-    """Mean over samples of ``of``(the gradient of a sample's score), as one flat vector in the order
-    of the optimiser. Each sample has a gradient of its own: squaring the mean gradient of a batch
-    is another, smaller thing."""
-    names = list(learner.parameters())
-    weights = {f"net.{n}": p.detach() for n, p in learner.parameters().items()}
-    scored = _Scored(learner.net, score)
-
-    def one(p: dict[str, Tensor], row: Minibatch) -> Tensor:
-        found: Tensor = functional_call(scored, p, (row,))
-        return found
-
-    each = vmap(grad(one), in_dims=(None, 0))
-    n = rows_of(rows)
-    total = torch.zeros_like(learner.optimizer.weights)
-    training = learner.net.training
-    learner.net.eval()
-    for start in range(0, n, CHUNK):
-        part = {name: v[start : start + CHUNK] for name, v in rows.items()}
-        found = each(weights, part)
-        total += torch.cat([of(found[f"net.{k}"]).sum(0).reshape(-1) for k in names]).detach()
-    learner.net.train(training)
-    return total / n
+def check_labels(strategy: str, learner: TorchLearner, labels: Labels) -> None:
+    """Refuse labels that are no choice, or none with this learner."""
+    if labels not in LABELS:
+        raise SpecError(f"{strategy}: labels must be one of {', '.join(LABELS)}, got {labels!r}")
+    if labels == "given" and not learner.replayable:
+        raise SpecError(
+            f"{strategy}: labels='given' needs a loss that means something on a single row; that of "
+            f"{type(learner).__name__} compares the rows of a minibatch. Use labels='sampled'"
+        )
 
 
 def fisher(
-    learner: TorchLearner, rows: Minibatch, labels: Labels, rng: np.random.Generator
+    learner: TorchLearner,
+    rows: Minibatch,
+    labels: Labels,
+    rng: np.random.Generator,
+    group: int = 1,
 ) -> Tensor:
     """Mean over samples of (∂ −log p(y|x) / ∂θ)².
 
     ``y`` is the most probable class, one drawn from the predictions, or the one given with the
-    data. A learner that predicts numbers has no p: there the gradient is that of its own loss.
+    data (the gradient is then that of the learner's own loss). Predictions that are numbers are
+    taken as means of Gaussians of unit spread. There the most probable y has no gradient, so that
+    both ``predicted`` and ``sampled`` draw it.
     """
-    if learner.predicts != "logits" or labels == "given":
-        return mean_gradients(learner, rows, lambda row: learner.loss(row)[0], torch.square)
-    with torch.no_grad():
-        logits = learner.predict(rows)
+    if labels == "given":
+        return mean_gradients(
+            learner, rows, lambda some: learner.loss(some)[0], torch.square, group
+        )
+    with torch.no_grad(), evaluating(learner.net):
+        outputs = learner.predict(rows)
+    if learner.predicts == "logits":
         if labels == "sampled":
-            noise = torch.tensor(rng.gumbel(size=tuple(logits.shape)), dtype=logits.dtype)
-            logits = logits + noise
-        chosen = logits.argmax(dim=1)
+            outputs = outputs + torch.tensor(rng.gumbel(size=outputs.shape), dtype=outputs.dtype)
+        drawn = outputs.argmax(dim=1)
+    else:
+        drawn = torch.tensor(rng.standard_normal(outputs.shape), dtype=outputs.dtype)
 
-    def surprise(row: Minibatch) -> Tensor:
-        logs = torch.log_softmax(learner.predict(row), dim=1)
-        return -logs.gather(1, row["fisher label"].unsqueeze(1)).sum()
+    def surprise(some: Minibatch) -> Tensor:
+        found, y = learner.predict(some), some["fisher label"]
+        if learner.predicts == "logits":
+            return nn.functional.cross_entropy(found, y)
+        # With y = mean + noise the gradient of ½(y − mean)² is that of −noise · mean.
+        return -(y * found).sum(dim=1).mean()
 
-    return mean_gradients(learner, {**rows, "fisher label": chosen}, surprise, torch.square)
+    return mean_gradients(learner, {**rows, "fisher label": drawn}, surprise, torch.square, group)

@@ -1,7 +1,8 @@
-"""Rows of the past: uniform reservoirs, over all of life or a quota for each task."""
+"""Rows of the past: uniform reservoirs, over all of life or a quota for each task; or every row."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 
 import numpy as np
@@ -87,8 +88,9 @@ class Quotas:
         self.quota = quota
         self.tasks: list[Reservoir] = []
 
-    def __len__(self) -> int:
-        return sum(map(len, self.tasks))
+    def held(self, past: int | None = None) -> int:
+        """How many rows there are of the first ``past`` tasks, or of all."""
+        return sum(map(len, self.tasks[:past]))
 
     def begin(self) -> None:
         """What is offered from now on belongs to another task."""
@@ -124,6 +126,61 @@ class Quotas:
         self.tasks = [Reservoir(self.quota) for _ in range(int(state[f"{prefix}.tasks"]))]
         for k, task in enumerate(self.tasks):
             task.load(f"{prefix}{k}", state)
+
+
+class Distinct:
+    """Every row it was ever offered, once: rows come again with every epoch."""
+
+    def __init__(self) -> None:
+        self.columns: dict[str, Array] = {}
+        self.rows = 0
+        self.known: set[bytes] = set()
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def offer(self, batch: Minibatch) -> None:
+        """Keep the rows that are new."""
+        rows = {name: value.detach().numpy() for name, value in batch.items()}
+        new = []
+        for i in range(len(next(iter(rows.values())))):
+            digest = hashlib.blake2b(digest_size=16)
+            for name in sorted(rows):
+                digest.update(rows[name][i].tobytes())
+            key = digest.digest()
+            if key not in self.known:
+                self.known.add(key)
+                new.append(i)
+        end = self.rows + len(new)
+        for name, v in rows.items():
+            room = self.columns.get(name)
+            if room is None or end > len(room):
+                # Twice the room each time; memory is committed only as it is written.
+                larger = np.empty((max(64, 2 * end), *v.shape[1:]), v.dtype)
+                if room is not None:
+                    larger[: self.rows] = room[: self.rows]
+                self.columns[name] = room = larger
+            room[self.rows : end] = v[new]
+        self.rows = end
+
+    def at(self, indices: Array) -> Minibatch:
+        """The rows at these places."""
+        return {name: torch.tensor(v[indices]) for name, v in self.columns.items()}
+
+    def state(self, prefix: str) -> dict[str, Array]:
+        """Copies of the rows."""
+        return {f"{prefix}.{name}": v[: self.rows].copy() for name, v in self.columns.items()}
+
+    def load(self, prefix: str, state: State) -> None:
+        """Take over rows that :meth:`state` gave."""
+        columns = {
+            key.removeprefix(f"{prefix}."): torch.tensor(value)
+            for key, value in state.items()
+            if key.startswith(f"{prefix}.")
+        }
+        self.__init__()  # type: ignore[misc]
+        if columns:
+            self.offer(columns)
 
 
 def joined(parts: list[Minibatch]) -> Minibatch:

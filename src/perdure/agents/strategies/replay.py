@@ -5,11 +5,15 @@ A minibatch B of the present is learned together with as many rows M of the past
     L = mean over B ∪ M of ℓ
 
 The memory holds a uniform sample: of all of life (``quota = 0``: one reservoir of ``memory`` rows),
-or of each task (``quota`` rows a task; only finished tasks are replayed).
+or of each task (``quota`` rows a task; only finished tasks are replayed). Replay begins with the
+second task: a reservoir of the first holds nothing of the past.
 """
 
 from __future__ import annotations
 
+from math import inf
+
+from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.learner import Minibatch, TorchLearner
 from perdure.agents.strategies.base import Strategy
 from perdure.agents.strategies.memory import Quotas, Reservoir, joined, rows_of
@@ -25,6 +29,7 @@ class Replay(Strategy):
         self, learner: TorchLearner, memory: int = 1000, quota: int = 0, share: float = 1.0
     ) -> None:
         super().__init__(learner)
+        check_ranges("replay", share=(share, 0, inf), quota=(quota, 0, inf))
         self.share = share
         self.quotas = Quotas(quota) if quota else None
         self.reservoir = Reservoir(memory)
@@ -37,11 +42,11 @@ class Replay(Strategy):
         rows = max(1, round(self.share * rows_of(batch)))
         old: list[Minibatch] = []
         if self.quotas is not None:
-            if self.tasks > 1:
-                old = [self.quotas.draw(rows, self.rng, past=self.tasks - 1)]
+            if self.quotas.held(self.past):
+                old = [self.quotas.draw(rows, self.rng, self.past)]
             self.quotas.offer(batch, self.rng)
         else:
-            if self.tasks > 1:
+            if self.past and len(self.reservoir):
                 old = [self.reservoir.draw(rows, self.rng)]
             self.reservoir.offer(batch, self.rng)
         return joined([batch, *old])

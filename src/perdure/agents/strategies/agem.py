@@ -1,0 +1,66 @@
+"""A-GEM (Chaudhry et al., 2019): no step may go against the gradient of the past.
+
+Averaged gradient episodic memory. With the gradient g of the present minibatch and g_ref of one of
+the past, where g · g_ref < 0 the step follows::
+
+    g − (g · g_ref / g_ref · g_ref) g_ref
+
+which is orthogonal to g_ref: to first order, the loss of the past does not rise.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+import torch
+
+from perdure.agents.networks.checks import check_ranges
+from perdure.agents.networks.learner import Minibatch, TorchLearner
+from perdure.agents.strategies.base import Strategy
+from perdure.agents.strategies.memory import Quotas, rows_of
+from perdure.types import Array, State
+
+
+class AGEM(Strategy):
+    """Keeps a uniform sample of ``quota`` rows for each task. A minibatch of the past is drawn
+    uniformly from the rows of all finished tasks; it has ``rows`` rows, or with 0 as many as that
+    of the present."""
+
+    needs = ("replay",)
+
+    def __init__(self, learner: TorchLearner, quota: int = 256, rows: int = 0) -> None:
+        super().__init__(learner)
+        check_ranges("agem", rows=(rows, 0, inf))
+        self.rows, self.now = rows, 0
+        self.memory = Quotas(quota)
+
+    def begin(self) -> None:
+        self.memory.begin()
+
+    def extend(self, batch: Minibatch) -> Minibatch:
+        self.now = rows_of(batch)
+        self.memory.offer(batch, self.rng)
+        return batch
+
+    def project(self) -> None:
+        if not self.memory.held(self.past):
+            return
+        optimizer = self.learner.optimizer
+        present = optimizer.grads.clone()
+        optimizer.zero_grad()
+        past = self.memory.draw(self.rows or self.now, self.rng, self.past)
+        self.learner.loss(past)[0].backward()  # type: ignore[no-untyped-call]
+        reference = optimizer.grads
+        conflict = torch.dot(present, reference)
+        if conflict < 0:
+            present.sub_(reference * (conflict / torch.dot(reference, reference)))
+        reference.copy_(present)
+
+    def state(self) -> dict[str, Array]:
+        return self.memory.state("memory")
+
+    def load(self, state: State) -> None:
+        self.memory.load("memory", state)
+
+
+strategy = AGEM

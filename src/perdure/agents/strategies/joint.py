@@ -1,0 +1,66 @@
+"""Joint: learn all tasks so far as if they were one (cumulative, multi-task learning, MTL).
+
+It keeps every row, and is the measure of what keeping rows could reach. In task t each row of a
+minibatch is one of the present with probability 1/t, and else one of a past task; all past tasks
+are equally likely, and so are the distinct rows of one::
+
+    L = mean over B' of ℓ,   row of B' ~ (1/t) Σ_{k ≤ t} uniform over the rows of task k
+
+Minibatches stay as large and as many as without a strategy: what is compared is what is learned
+from, not how long. Tasks weigh the same, and not rows, because every task counts the same in the
+metrics; with tasks of one size, as in OpenLORIS-Object, it is the uniform sample of the union.
+
+Only for labelled data: with environments, tasks side by side in one block are joint learning.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from perdure.agents.networks.learner import Minibatch, TorchLearner
+from perdure.agents.strategies.base import Strategy
+from perdure.agents.strategies.memory import Distinct, rows_of
+from perdure.types import Array, State
+
+
+class Joint(Strategy):
+    """Rows that come again with another epoch are kept once."""
+
+    needs = ("data", "replay")
+
+    def __init__(self, learner: TorchLearner) -> None:
+        super().__init__(learner)
+        self.memory: list[Distinct] = []
+
+    def begin(self) -> None:
+        self.memory.append(Distinct())
+
+    def extend(self, batch: Minibatch) -> Minibatch:
+        self.memory[-1].offer(batch)
+        past = [task for task in self.memory[:-1] if len(task)]
+        if not past:
+            return batch
+        # One draw decides for each row: 0 is the present, k the k-th task of the past.
+        owner = self.rng.integers(len(past) + 1, size=rows_of(batch))
+        out = {name: value.clone() for name, value in batch.items()}
+        for k in np.unique(owner[owner > 0]):
+            task, where = past[k - 1], np.flatnonzero(owner == k)
+            drawn = task.at(self.rng.integers(len(task), size=len(where)))
+            for name, value in out.items():
+                value[torch.from_numpy(where)] = drawn[name]
+        return out
+
+    def state(self) -> dict[str, Array]:
+        out: dict[str, Array] = {"tasks kept": np.array(len(self.memory))}
+        for k, task in enumerate(self.memory):
+            out |= task.state(f"memory{k}")
+        return out
+
+    def load(self, state: State) -> None:
+        self.memory = [Distinct() for _ in range(int(state["tasks kept"]))]
+        for k, task in enumerate(self.memory):
+            task.load(f"memory{k}", state)
+
+
+strategy = Joint

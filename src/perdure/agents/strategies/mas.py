@@ -1,0 +1,69 @@
+"""MAS (Aljundi et al., 2018): springs as stiff as the outputs are sensitive to a parameter.
+
+Memory aware synapses. After task k, over rows x of it and with the predictions f(x)::
+
+    Ω_i ← Ω_i + mean over x of |∂ ‖f(x)‖² / ∂θ_i|
+
+Later tasks learn::
+
+    L = ℓ + strength Σ_i Ω_i (θ_i − θ^k_i)²
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+import torch
+from torch import Tensor
+
+from perdure.agents.networks.checks import check_ranges
+from perdure.agents.networks.learner import Minibatch, TorchLearner
+from perdure.agents.strategies.base import Strategy
+from perdure.agents.strategies.memory import Reservoir
+from perdure.agents.strategies.persample import mean_gradients
+from perdure.agents.strategies.springs import Springs
+from perdure.types import Array, State
+
+
+class MAS(Strategy):
+    """Needs no labels: importance is asked of ``samples`` inputs, each with a gradient of its own."""
+
+    def __init__(self, learner: TorchLearner, strength: float = 1.0, samples: int = 256) -> None:
+        super().__init__(learner)
+        check_ranges("mas", strength=(strength, 0, inf))
+        self.strength = strength
+        self.seen = Reservoir(samples)
+        self.springs = Springs()
+
+    def begin(self) -> None:
+        self.seen.clear()
+
+    def extend(self, batch: Minibatch) -> Minibatch:
+        self.seen.offer(batch, self.rng)
+        return batch
+
+    def end(self) -> None:
+        if not len(self.seen):
+            return
+        learner = self.learner
+
+        def length(rows: Minibatch) -> Tensor:
+            return learner.predict(rows).square().sum(dim=1).mean()
+
+        found = mean_gradients(learner, self.seen.all(), length, torch.abs)
+        if self.springs.stiffness is not None:
+            found += self.springs.stiffness
+        self.springs.hold(found, learner.optimizer.weights)
+
+    def project(self) -> None:
+        self.springs.pull(self.learner.optimizer, 2 * self.strength)
+
+    def state(self) -> dict[str, Array]:
+        return {**self.seen.state("seen"), **self.springs.state()}
+
+    def load(self, state: State) -> None:
+        self.seen.load("seen", state)
+        self.springs.load(state)
+
+
+strategy = MAS

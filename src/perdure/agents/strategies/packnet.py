@@ -1,0 +1,187 @@
+"""PackNet (Mallya and Lazebnik, 2018): every task owns some weights, which then never change.
+
+At the end of a task, of the weights w of each layer that no task owns yet, those with the largest
+|w| go to the task and a share ``prune`` of them is set free and to zero; the task is then learned
+again for ``retrain`` steps with what it owns. Later tasks read the owned weights and move only free
+ones::
+
+    θ_i ← θ_i − step_i   where owner_i = 0,   θ_i ← θ_i elsewhere
+    f_k(x) = f(x; θ_i · [1 ≤ owner_i ≤ k])
+
+Evaluation of task k, where identity is known, uses f_k; a task that is being learned, or was never
+learned, uses all weights. A task ends when the next one begins, so that it is first evaluated before
+pruning and from then on after it. A layer is any parameter of two or more dimensions, so recurrent
+weights and tokens are covered. Biases, norm layers with their running statistics, and whatever else
+is no layer belong to the first task, except what only steers learning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import inf
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from perdure.agents.networks.checks import check_ranges
+from perdure.agents.networks.learner import Minibatch, TorchLearner
+from perdure.agents.strategies.base import Strategy
+from perdure.agents.strategies.memory import Reservoir, rows_of
+from perdure.types import Array, Context, State
+
+NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm)
+"""Layers whose weights scale features: frozen whole after the first task, never pruned."""
+
+
+class PackNet(Strategy):
+    """Retrains on ``memory`` rows of the task, drawn uniformly as it was learned.
+
+    A task that comes again is a task of its own: it gets more weights.
+    """
+
+    needs = ("replay",)
+
+    def __init__(
+        self, learner: TorchLearner, prune: float = 0.75, retrain: int = 200, memory: int = 1000
+    ) -> None:
+        super().__init__(learner)
+        check_ranges("packnet", prune=(prune, 0, 1), retrain=(retrain, 0, inf))
+        self.prune, self.retrain = prune, retrain
+        self.seen = Reservoir(memory)
+        self.rows = 0
+        """How many rows a minibatch of this task has."""
+        self.retraining = False
+        weights = learner.optimizer.weights
+        self.owner = torch.zeros(len(weights), dtype=torch.int16)
+        """The task that owns a weight, from 1; 0 is free."""
+        self.learned: list[str] = []
+        """The task of each number."""
+        self.fixed: Tensor = torch.zeros(len(weights), dtype=torch.bool)
+        self.held = weights.clone()
+        """Which weights may not move now, and their values."""
+        self.layers, self.others, self.norms = _layers(learner)
+
+    def begin(self) -> None:
+        self.seen.clear()
+        self.rows = 0
+
+    def extend(self, batch: Minibatch) -> Minibatch:
+        if not self.retraining:
+            self.rows = max(self.rows, rows_of(batch))
+            self.seen.offer(batch, self.rng)
+        if self.past:
+            for norm in self.norms:
+                norm.eval()
+        return batch
+
+    def project(self) -> None:
+        if self.learned:
+            self.learner.optimizer.grads.masked_fill_(self.fixed, 0.0)
+
+    def stepped(self) -> None:
+        # Zero gradients are not enough: momentum moves weights too.
+        if self.learned:
+            weights = self.learner.optimizer.weights
+            weights.copy_(torch.where(self.fixed, self.held, weights))
+
+    def end(self) -> None:
+        self.learned.append(self.task)
+        number, weights = len(self.learned), self.learner.optimizer.weights
+        for where in self.layers:
+            free = self.owner[where] == 0
+            keep = round((1 - self.prune) * int(free.sum()))
+            if keep:
+                size = weights[where].abs().masked_fill(~free, -1.0)
+                # A view of the whole: topk names each weight once, ties or not.
+                self.owner[where][size.topk(keep).indices] = number
+            weights[where].masked_fill_(self.owner[where] == 0, 0.0)
+        for where in self.others if number == 1 else ():
+            self.owner[where] = 1
+        self._fix(self.owner != number)
+        self.retraining = True
+        for _ in range(self.retrain if len(self.seen) else 0):
+            self.learner.descend(self.seen.draw(self.rows, self.rng))
+        self.retraining = False
+        self._fix(self.owner > 0)
+
+    def _fix(self, fixed: Tensor) -> None:
+        self.fixed = fixed
+        self.held.copy_(self.learner.optimizer.weights)
+
+    def number(self, task: str) -> int:
+        """The number under which a task was learned last; 0 if it was not, or is being learned."""
+        if task in self.task.split("\n"):
+            return 0
+        found = [k for k, ids in enumerate(self.learned, 1) if task in ids.split("\n")]
+        return found[-1] if found else 0
+
+    def act(self, obs: Any, ctx: Context) -> Array | Sequence[Any]:
+        if ctx.learning or not ctx.tasks:
+            return self.learner.act(obs, ctx)
+        by_task = {task: self.number(task) for task in set(ctx.tasks)}
+        numbers = np.array([by_task[task] for task in ctx.tasks])
+        if len(set(by_task.values())) == 1:
+            return self._act_as(int(numbers[0]), obs, ctx)
+        # Tasks side by side: each row by its own weights.
+        actions: list[Any] = [None] * len(numbers)
+        for number in np.unique(numbers):
+            rows = np.flatnonzero(numbers == number)
+            tasks = tuple(ctx.tasks[i] for i in rows)
+            part = replace(ctx, tasks=tasks, slots=ctx.slots[rows])
+            for i, action in zip(
+                rows, self._act_as(int(number), np.asarray(obs)[rows], part), strict=True
+            ):
+                actions[i] = action
+        return np.stack(actions)
+
+    def _act_as(self, number: int, obs: Any, ctx: Context) -> Array | Sequence[Any]:
+        if not number:
+            return self.learner.act(obs, ctx)
+        weights = self.learner.optimizer.weights
+        whole = weights.clone()
+        for where in self.layers:
+            owner = self.owner[where]
+            weights[where].masked_fill_((owner == 0) | (owner > number), 0.0)
+        try:
+            return self.learner.act(obs, ctx)
+        finally:
+            weights.copy_(whole)
+
+    def state(self) -> dict[str, Array]:
+        learned = "\0".join(self.learned).encode()
+        return {
+            **self.seen.state("seen"),
+            "rows": np.array(self.rows),
+            "owner": self.owner.numpy().copy(),
+            "learned": np.frombuffer(learned, np.uint8).copy(),
+        }
+
+    def load(self, state: State) -> None:
+        self.seen.load("seen", state)
+        self.rows = int(state["rows"])
+        self.owner = torch.tensor(state["owner"])
+        learned = np.asarray(state["learned"], np.uint8).tobytes().decode()
+        self.learned = learned.split("\0") if learned else []
+        self._fix(self.owner > 0)
+
+
+def _layers(learner: TorchLearner) -> tuple[list[slice], list[slice], list[nn.Module]]:
+    """Where in the flat vector the weights of each layer lie; where those of the first task do,
+    such as biases; and the norm layers."""
+    norms: list[nn.Module] = [m for m in learner.net.modules() if isinstance(m, NORMS)]
+    scales = {id(p) for norm in norms for p in norm.parameters()}
+    layers, others, start = [], [], 0
+    for name, p in learner.parameters().items():
+        where = slice(start, start + p.numel())
+        start += p.numel()
+        if p.dim() > 1 and id(p) not in scales and "bias" not in name:
+            layers.append(where)
+        elif name not in learner.steering:
+            others.append(where)
+    return layers, others, norms
+
+
+strategy = PackNet

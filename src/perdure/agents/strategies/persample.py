@@ -1,0 +1,225 @@
+"""Gradients of single samples, squared or in absolute value, and summed up.
+
+In a linear layer the gradient of sample n is the outer product of what came in, x_n, and of what the
+loss sends back, δ_n. So the sum over samples of its squares is one product of matrices, of δ² and x²::
+
+    Σ_n (δ_no x_ni)² = Σ_n δ_no² x_ni²
+
+and likewise for absolute values: all samples together cost little more than a step of learning. In a
+convolution it takes a small gradient for each sample, in a batch norm by fixed statistics a sum over
+places. A network of other parts goes the long way, a gradient for each sample by ``vmap``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
+
+from perdure.agents.networks.learner import Minibatch, TorchLearner
+from perdure.agents.strategies.memory import rows_of
+
+Score: TypeAlias = Callable[[Minibatch], Tensor]
+"""The mean over rows of a number for each row."""
+Of: TypeAlias = Callable[[Tensor], Tensor]
+"""What is summed: square or absolute value, so that of(ab) = of(a) of(b)."""
+CHUNK, ROOM = 64, 1 << 24
+"""Rows at once: at most so many, and at most so many numbers of their gradients (64 MB)."""
+
+
+@contextmanager
+def evaluating(net: nn.Module) -> Iterator[None]:
+    """The network in evaluation mode: no dropout, norms by their running statistics."""
+    training = net.training
+    net.eval()
+    try:
+        yield
+    finally:
+        net.train(training)
+
+
+def mean_gradients(
+    learner: TorchLearner, rows: Minibatch, score: Score, of: Of, group: int = 1
+) -> Tensor:
+    """Mean of ``of``(the gradient of a sample's score), as one flat vector in the order of the
+    optimiser; the network is in evaluation mode.
+
+    Each sample has a gradient of its own. ``group`` rows may share one, that of their mean score:
+    squaring it is another, smaller thing. Rows that fill no group are left out.
+    """
+    n = rows_of(rows)
+    with evaluating(learner.net):
+        if group > 1:
+            group = min(group, n)
+            parts = [_part(rows, k * group, group) for k in range(n // group)]
+            return summed(of(_flat(learner, score(p))) for p in parts) / len(parts)
+        parts = [_part(rows, start, CHUNK) for start in range(0, n, CHUNK)]
+        way = by_layers if _is_layers(learner, parts[0], score) else by_vmap
+        return summed(way(learner, p, score, of) for p in parts) / n
+
+
+def by_layers(learner: TorchLearner, rows: Minibatch, score: Score, of: Of) -> Tensor:
+    """The sum over samples, a layer at a time."""
+    found = _layer_sums(learner, rows, score, of)[0]
+    assert found is not None
+    return found
+
+
+def by_vmap(learner: TorchLearner, rows: Minibatch, score: Score, of: Of) -> Tensor:
+    """The sum over samples, whatever the network is made of."""
+    named = learner.parameters()
+    weights = {f"net.{name}": p.detach() for name, p in named.items()}
+    scored = _Scored(learner.net, score)
+
+    def one(values: dict[str, Tensor], row: Minibatch) -> Tensor:
+        found: Tensor = functional_call(scored, values, (row,))
+        return found
+
+    each = vmap(grad(one), in_dims=(None, 0))
+    single = {name: v.unsqueeze(1) for name, v in rows.items()}
+    total = torch.zeros_like(learner.optimizer.weights)
+    size = max(1, min(CHUNK, ROOM // len(total)))
+    for start in range(0, rows_of(rows), size):
+        found = each(weights, _part(single, start, size))
+        total += torch.cat([of(found[f"net.{k}"]).sum(0).reshape(-1) for k in named]).detach()
+    return total
+
+
+class _Scored(nn.Module):
+    """A learner's network with a function of some rows, so that its parameters can be swapped."""
+
+    def __init__(self, net: nn.Module, score: Score) -> None:
+        super().__init__()
+        self.net, self.score = net, score
+
+    def forward(self, rows: Minibatch) -> Tensor:
+        """The score of the rows."""
+        return self.score(rows)
+
+
+def _part(rows: Minibatch, start: int, size: int) -> Minibatch:
+    return {name: v[start : start + size] for name, v in rows.items()}
+
+
+def summed(vectors: Iterator[Tensor]) -> Tensor:
+    """Their sum, in place of the first."""
+    total = next(vectors)
+    for v in vectors:
+        total += v
+    return total
+
+
+def _flat(learner: TorchLearner, loss: Tensor) -> Tensor:
+    """The gradient of a loss as one vector."""
+    parameters = learner.optimizer.parameters
+    found = torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
+    return torch.cat([g.reshape(-1) for g in found])
+
+
+# A layer at a time.
+
+
+def _is_layers(learner: TorchLearner, rows: Minibatch, score: Score) -> bool:
+    """Whether all the gradient there is comes by layers that are known: their sums over samples are
+    compared with the gradient itself."""
+    sums, whole = _layer_sums(learner, rows, score, lambda gradient: gradient)
+    if sums is None:
+        return False
+    tolerance = 1e-4 * float(whole.abs().max())
+    return bool(torch.allclose(sums, whole, rtol=1e-3, atol=tolerance))
+
+
+def _layer_sums(
+    learner: TorchLearner, rows: Minibatch, score: Score, of: Of
+) -> tuple[Tensor | None, Tensor]:
+    """The sum over samples of ``of`` their gradients, None if some layer is not known; and the
+    gradient of the sum of scores."""
+    sums: dict[int, Tensor] = {}
+    twice = False
+
+    def keep(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        nonlocal twice
+        if output.requires_grad:
+            twice |= id(layer) in used
+            used.add(id(layer))
+            hook = partial(add, layer, inputs[0].detach())
+            output.register_hook(hook)  # type: ignore[no-untyped-call]
+
+    def add(layer: nn.Module, x: Tensor, back: Tensor) -> None:
+        weight, bias = RULES[type(layer)](layer, x, back, of)
+        for p, found in ((layer.weight, weight), (layer.bias, bias)):
+            if p is not None:
+                sums[id(p)] = found
+
+    used: set[int] = set()
+    layers = [m for m in learner.net.modules() if type(m) in RULES and _plain(m)]
+    handles = [layer.register_forward_hook(keep) for layer in layers]
+    try:
+        whole = _flat(learner, score(rows) * rows_of(rows))
+    finally:
+        for handle in handles:
+            handle.remove()
+    if twice:
+        return None, whole
+    flat = torch.zeros_like(whole)
+    start = 0
+    for p in learner.optimizer.parameters:
+        if id(p) in sums:
+            flat[start : start + p.numel()] = sums[id(p)].reshape(-1)
+        start += p.numel()
+    return flat, whole
+
+
+def _plain(layer: nn.Module) -> bool:
+    """Whether a layer is of the kind that its rule knows."""
+    if isinstance(layer, nn.Conv2d):
+        zeros = layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
+        return zeros and layer.groups == 1
+    if isinstance(layer, nn.modules.batchnorm._BatchNorm):
+        return layer.running_mean is not None
+    return True
+
+
+def _linear(layer: nn.Module, x: Tensor, back: Tensor, of: Of) -> tuple[Tensor, Tensor]:
+    if x.dim() == 2:
+        return of(back).T @ of(x), of(back).sum(0)
+    # Several places share the weights: a sample's gradient is their sum.
+    x, back = x.flatten(1, -2), back.flatten(1, -2)
+    return of(back.transpose(1, 2) @ x).sum(0), of(back.sum(1)).sum(0)
+
+
+def _convolution(layer: nn.Module, x: Tensor, back: Tensor, of: Of) -> tuple[Tensor, Tensor]:
+    assert isinstance(layer, nn.Conv2d)
+    shape = {name: getattr(layer, name) for name in ("dilation", "padding", "stride")}
+    back = back.flatten(2)
+    total = torch.zeros(len(layer.weight), layer.weight[0].numel())
+    size = max(1, ROOM // (x[0].numel() * layer.weight[0, 0].numel() + total.numel()))
+    for start in range(0, len(x), size):
+        patches = nn.functional.unfold(x[start : start + size], layer.kernel_size, **shape)
+        total += of(back[start : start + size] @ patches.transpose(1, 2)).sum(0)
+    return total, of(back.sum(2)).sum(0)
+
+
+def _batch_norm(layer: nn.Module, x: Tensor, back: Tensor, of: Of) -> tuple[Tensor, Tensor]:
+    assert isinstance(layer, nn.modules.batchnorm._BatchNorm)
+    fixed = (layer.running_mean, layer.running_var, None, None, False, 0.0, layer.eps)
+    normal = nn.functional.batch_norm(x, *fixed)
+    scaled = normal * back
+    if x.dim() > 2:
+        scaled, back = scaled.flatten(2).sum(2), back.flatten(2).sum(2)
+    return of(scaled).sum(0), of(back).sum(0)
+
+
+RULES: dict[type, Callable[[nn.Module, Tensor, Tensor, Of], tuple[Tensor, Tensor]]] = {
+    nn.Linear: _linear,
+    nn.Conv2d: _convolution,
+    nn.BatchNorm1d: _batch_norm,
+    nn.BatchNorm2d: _batch_norm,
+}
+"""For each kind of layer: the sums over samples for its weight and its bias, given what came in and
+what the loss sends back."""

@@ -1,0 +1,223 @@
+"""Strategies in whole lifetimes: cut and resumed to the bit, and forgetting less than finetune."""
+
+from __future__ import annotations
+
+import shutil
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kit import live
+from perdure import curricula, registry
+from perdure.registry import Spec
+from perdure.run.plan import make_agent
+from perdure.store.log import Lifetime
+from perdure.testing import check_agent
+from perdure.testing.agents import cut_journal, same
+from perdure.types import Curriculum, Exposure, Task, adapt, evaluate, learn
+
+torch = pytest.importorskip("torch")
+
+# Resuming.
+
+
+def short_life(unit: str) -> Curriculum:
+    """Three tasks, evaluated in between; before the third a probe that is forgotten again."""
+    if unit == "epochs":
+        places = [{"shift": 4.0 * k, "angle": 90.0 * k, "examples": 96} for k in range(3)]
+        tasks = [Task("toy", "blobs", f"island{k}", p) for k, p in enumerate(places)]
+        amount, few = 2, 1
+    else:
+        tasks = [Task("toy", "bandit", f"shift{k}", {"shift": k}) for k in range(3)]
+        amount, few = 120, 30
+    a, b, c = (learn(Exposure(t, amount, unit)) for t in tasks)
+    test = evaluate(*(Exposure(t, few, unit) for t in tasks))
+    probe = adapt(Exposure(tasks[2], few, unit), then=[Exposure(tasks[0], few, unit)])
+    return Curriculum("test/short", (a, test, b, test, probe, c, test))
+
+
+RESUMED = {
+    "finetune+classifier": "epochs",
+    "replay+classifier,memory=50": "epochs",
+    "replay+classifier,quota=20": "epochs",
+    "joint+classifier": "epochs",
+    "ewc+classifier,samples=40": "epochs",
+    "ewc+classifier,samples=40,labels=sampled": "epochs",
+    "online_ewc+classifier,samples=40,decay=0.9": "epochs",
+    "si+classifier,strength=10": "epochs",
+    "mas+classifier,samples=40": "epochs",
+    "lwf+classifier": "epochs",
+    "agem+classifier,quota=20": "epochs",
+    "packnet+classifier,retrain=5,memory=40": "epochs",
+    "dgr+classifier,generator=[8],latent=3": "epochs",
+    "dgr_distill+classifier,generator=[8],latent=3": "epochs",
+    "rtf+classifier,decoder=[8],latent=3": "epochs",
+    "ewc+dqn,batch=16,samples=40": "steps",
+    "replay+dqn,batch=16,memory=50": "steps",
+    "packnet+dqn,batch=16,retrain=5": "steps",
+    "ewc+ppo,rollout=32,batch=16,samples=40": "steps",
+    "si+ppo,rollout=32,batch=16": "steps",
+    "lwf+ppo,rollout=32,batch=16": "steps",
+}
+
+
+@pytest.mark.parametrize("name", RESUMED)
+def test_a_lifetime_cut_anywhere_ends_with_the_same_rows(tmp_path: Path, name: str) -> None:
+    life = short_life(RESUMED[name])
+
+    def lived(folder: str) -> tuple[Any, Any]:
+        return live(
+            life, lambda w: make_agent(Spec.parse(name), w), path=tmp_path / folder, checkpoint=50
+        )
+
+    rows, whole = lived("whole")
+    commits = Lifetime.read(tmp_path / "whole").commits
+    blocks = [c.position["place"][0] for c in commits]
+    # In the middle of the second task, of the probe, and of the third task.
+    cuts = [blocks.index(b) + 1 for b in (2, 4, 5)]
+    assert all(blocks[k - 1] == blocks[k] for k in (cuts[0], cuts[2]))
+    for k in cuts:
+        folder = f"cut{k}"
+        shutil.copytree(tmp_path / "whole", tmp_path / folder)
+        cut_journal(tmp_path / folder, k)
+        again, resumed = lived(folder)
+        assert same(again, rows)
+        mine, theirs = resumed.state(), whole.state()
+        assert mine.keys() == theirs.keys()
+        assert all(mine[n].tobytes() == theirs[n].tobytes() for n in theirs)
+
+
+@pytest.mark.parametrize("name", ["packnet+classifier,retrain=2", "rtf+classifier,latent=3"])
+def test_the_check_for_agents(name: str) -> None:
+    check_agent(name)
+
+
+def test_where_identity_is_hidden_every_learn_block_is_a_task(tmp_path: Path) -> None:
+    def life(hidden: bool) -> Any:
+        task = Task("toy", "blobs", params={"examples": 64})
+        other = Task("toy", "blobs", "b", {"examples": 64, "angle": 90.0})
+        twice = [learn(Exposure(t, 1, "epochs")) for t in (task, task, other)]
+        return live(
+            Curriculum("test/hidden", twice),
+            lambda w: make_agent(Spec.parse("packnet+classifier,retrain=0"), w),
+            path=tmp_path / str(hidden),
+            hide_tasks=hidden,
+        )[1].strategy
+
+    shown, hidden = life(False), life(True)
+    assert (shown.tasks, hidden.tasks) == (2, 3)
+    assert shown.learned == ["toy/blobs"] and hidden.learned == ["block 0", "block 1"]
+
+
+# Behaviour.
+
+
+def matrix(tmp_path: Path, curriculum: Curriculum, agent: str, seed: int) -> np.ndarray:
+    """Accuracy or success on each task, after each learn block."""
+    folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
+    rows, _ = live(curriculum, lambda w: make_agent(Spec.parse(agent), w), path=folder, seed=seed)
+    cells: dict[int, dict[str, list[float]]] = {}
+    for r in rows:
+        if not r.learning:
+            value = r.accuracy if r.accuracy is not None else r.success
+            assert value is not None
+            cells.setdefault(r.block, {}).setdefault(f"{r.task}@{r.variant}", []).append(value)
+    return np.array([[np.mean(v) for v in row.values()] for row in cells.values()])
+
+
+LEARNER = "classifier,lr=0.003"
+
+
+@cache
+def islands() -> Curriculum:
+    """Noisy, so that a classifier is not quite sure of anything and parameters matter to it."""
+    return registry.curriculum(Spec("toy/islands", {"noise": 0.35}))
+
+
+def means(tmp_path: Path, curriculum: Curriculum, agent: str, seeds: int = 3) -> np.ndarray:
+    return np.mean([matrix(tmp_path, curriculum, agent, s) for s in range(seeds)], axis=0)
+
+
+def test_finetune_forgets_the_first_island(tmp_path: Path) -> None:
+    after = means(tmp_path, islands(), f"finetune+{LEARNER}")
+    assert after[1, 0] > 0.9 and after[2, 0] < 0.5 and after[2, 1] > 0.8
+
+
+KEEPERS = {
+    # The margins: what is kept of the first island, and what is learned of the second.
+    "joint": (0.85, 0.7),
+    "replay": (0.85, 0.7),
+    "replay,quota=50": (0.85, 0.7),
+    "agem": (0.8, 0.7),
+    "ewc,strength=1e4": (0.75, 0.65),
+    "ewc,strength=1e4,labels=sampled": (0.75, 0.65),
+    "online_ewc,strength=1e4": (0.75, 0.65),
+    "si,strength=300": (0.75, 0.65),
+    "mas,strength=0.5": (0.75, 0.65),
+    "packnet": (0.9, 0.8),
+    "dgr,latent=8,generator=[64,64]": (0.9, 0.7),
+    "dgr_distill,latent=8,generator=[64,64]": (0.9, 0.7),
+    "rtf,latent=8,decoder=[64,64]": (0.9, 0.65),
+}
+
+
+@pytest.mark.parametrize("keeper", KEEPERS)
+def test_who_keeps_the_first_island_learns_the_second_too(tmp_path: Path, keeper: str) -> None:
+    name, _, params = keeper.partition(",")
+    after = means(tmp_path, islands(), f"{name}+{LEARNER},{params}".rstrip(","))
+    kept, learned = KEEPERS[keeper]
+    assert after[2, 0] > kept and after[2, 1] > learned
+
+
+@pytest.mark.parametrize("hard", ["false", "true"])
+def test_lwf_keeps_what_the_inputs_of_the_new_task_tell_of(tmp_path: Path, hard: str) -> None:
+    """It cannot keep an island it never sees. Here the classes are turned by 40° of the 90° between
+    them: the old answers are mostly right on the new inputs, and one boundary serves both."""
+    turned = [Task("toy", "blobs", f"turn{a}", {"angle": float(a)}) for a in (0, 40)]
+    blocks = [learn(Exposure(t, 30, "epochs")) for t in turned]
+    test = evaluate(*(Exposure(t, 1, "epochs") for t in turned))
+    life = Curriculum("test/turned", curricula.interleave(blocks, test))
+    naive = means(tmp_path, life, f"finetune+{LEARNER}")
+    lwf = means(tmp_path, life, f"lwf+{LEARNER},hard={hard}")
+    assert naive[2, 0] < 0.75 and lwf[2, 0] > 0.95 and lwf[2, 1] > 0.85
+
+
+def test_three_islands_one_after_the_other(tmp_path: Path) -> None:
+    life = registry.curriculum(Spec("toy/islands", {"islands": 3, "noise": 0.3}))
+    final = {
+        name: means(tmp_path, life, f"{name}+{LEARNER}", seeds=2)[-1].mean()
+        for name in ("finetune", "replay", "packnet")
+    }
+    assert final["replay"] > final["finetune"] + 0.2
+    assert final["packnet"] > final["finetune"] + 0.2
+
+
+# Reinforcement learning.
+
+
+@cache
+def bandits() -> Curriculum:
+    """Two bandits that contradict each other in everything."""
+    tasks = [Task("toy", "bandit", f"shift{k}", {"shift": k}) for k in range(2)]
+    return curricula.tasks_in_turn("test/arms", tasks, amount=400, unit="steps", episodes=20)
+
+
+def test_strategies_keep_what_dqn_forgets(tmp_path: Path) -> None:
+    naive = means(tmp_path, bandits(), "finetune+dqn,explore=200", seeds=2)
+    assert naive[1, 0] > 0.9 and naive[2, 0] < 0.2 and naive[2, 1] > 0.9
+    # Without knowing the task no network can do both: EWC keeps the first and says no to the second.
+    ewc = means(tmp_path, bandits(), "ewc+dqn,explore=200,strength=1e3", seeds=2)
+    assert ewc[2, 0] > 0.9
+    # With weights of its own for each task PackNet does both.
+    packnet = means(tmp_path, bandits(), "packnet+dqn,explore=200", seeds=2)
+    assert packnet[2].min() > 0.9
+
+
+def test_strategies_keep_what_ppo_forgets(tmp_path: Path) -> None:
+    naive = means(tmp_path, bandits(), "finetune+ppo", seeds=2)
+    si = means(tmp_path, bandits(), "si+ppo,strength=100", seeds=2)
+    assert naive[1, 0] > 0.9 and naive[2, 0] < 0.5
+    assert si[2, 0] > naive[2, 0] + 0.3
