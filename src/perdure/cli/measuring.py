@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from perdure import registry
 from perdure.errors import SpecError, UnknownName
 
 if TYPE_CHECKING:
@@ -142,6 +141,8 @@ def _read_object(path: Path, what: str) -> dict[str, Any]:
 def choose(names: Sequence[str]) -> list[Metric]:
     """The metrics of these names: one, a whole paper's (``libero``), or ``file.py:object``; all
     registered ones where none is named."""
+    from perdure import registry
+
     known = registry.metrics()
     if not names:
         return list(known.values())

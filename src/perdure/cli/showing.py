@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -67,6 +68,8 @@ def view(paths: Sequence[Path], port: int, anyway: bool) -> int:
     from perdure.show.report import load, render
     from perdure.show.view import view as serve
 
+    # A shell that starts it in the background has it ignore Ctrl-C, and then nothing would end it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     metrics = choose(())
 
     def build() -> bytes:

@@ -143,15 +143,18 @@ def _parse(path: Path, types: Mapping[str, pa.DataType], wanted: list[str]) -> p
 
     convert = csv.ConvertOptions(column_types=types, include_columns=wanted)
     read = csv.ReadOptions(use_threads=False, block_size=_BLOCK)
+    data = path.read_bytes()
+    # A reader that need not look for quotes is a tenth quicker.
+    quote = '"' if b'"' in data else False
     try:
-        plain = csv.ParseOptions(delimiter="\t")
-        return csv.read_csv(path, read_options=read, parse_options=plain, convert_options=convert)
+        plain = csv.ParseOptions(delimiter="\t", quote_char=quote)
+        return csv.read_csv(pa.BufferReader(data), read, plain, convert)
     except pa.ArrowInvalid:
-        if path.stat().st_size < _BLOCK:
+        if len(data) < _BLOCK:
             raise
         # Some quoted text may hold the line end at which a block was cut.
         careful = csv.ParseOptions(delimiter="\t", newlines_in_values=True)
-        return csv.read_csv(path, read_options=read, parse_options=careful, convert_options=convert)
+        return csv.read_csv(pa.BufferReader(data), read, careful, convert)
 
 
 def _spans(table: pa.Table, measures: Sequence[str]) -> dict[str, tuple[str, str]]:
