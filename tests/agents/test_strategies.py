@@ -547,7 +547,8 @@ def test_packnet_retrains_what_the_task_owns_and_nothing_else() -> None:
         agent = packnet(f"packnet+classifier,hidden=[20,20],retrain={retrain},prune=0.6")
         learn(agent, "a", 10)
         steps, before = agent.learner.optimizer.steps, agent.learner.optimizer.weights.clone()
-        learn(agent, "b", 0)
+        agent.strategy.end()
+        assert agent.strategy.seen.offered == 10 * 16  # Rows learned again are not seen again.
         weights, owned = agent.learner.optimizer.weights, agent.strategy.owner == 1
         assert agent.learner.optimizer.steps == steps + retrain
         assert torch.equal(weights[owned], before[owned]) is (retrain == 0)
@@ -618,11 +619,11 @@ def test_packnet_knows_biases_of_any_shape_and_what_only_steers() -> None:
 
 
 def test_the_reservoir_is_uniform() -> None:
-    n, capacity, lives = 60, 12, 1500
+    n, capacity, lives = 12, 3, 5000
     rng, counts = np.random.default_rng(0), np.zeros(n)
     for _ in range(lives):
         memory = Reservoir(capacity)
-        for start, end in ((0, 5), (5, 30), (30, 31), (31, 60)):
+        for start, end in ((0, 2), (2, 7), (7, 8), (8, 12)):
             memory.offer({"x": torch.arange(start, end)}, rng)
         assert len(memory) == capacity == len(set(memory.all()["x"].tolist()))
         counts[memory.all()["x"].numpy()] += 1
@@ -813,6 +814,8 @@ def test_feedback_shares_the_encoder_and_replays_its_own_past() -> None:
     learn(agent, "a", 5)
     old, source = copy.deepcopy(learner.net), copy.deepcopy(keep.feedback.net)
     learn(agent, "b", 5, seed=1)
+    moved = zip(source.parameters(), keep.feedback.net.parameters(), strict=True)
+    assert all(not torch.equal(a, b) for a, b in moved)
     batch = rows(8)
     loss = learner.loss(batch)[0]
     rng = copy.deepcopy(agent.rng)
@@ -859,6 +862,31 @@ def test_generative_replay_on_pictures_and_features(name: str, shape: Any, dtype
     ]  # fmt: skip
     assert companion.net.latent.logvar.bias is None
     assert all(np.isfinite(v).all() for v in agent.state().values())
+
+
+# Saving.
+
+
+@pytest.mark.parametrize("name", registry.entries("strategies"))
+@pytest.mark.parametrize("cut", ["", "a", "ab"])
+def test_a_saved_agent_is_the_same_again_whatever_it_lived_since(name: str, cut: str) -> None:
+    agent = classifier(f"{name}+classifier,hidden=[5]")
+
+    def live(tasks: str) -> dict[str, Any]:
+        for k, task in enumerate(tasks):
+            learn(agent, task, 3, seed=k)
+        return {k: v.copy() for k, v in agent.state().items()}
+
+    def same(a: Any, b: Any) -> bool:
+        return a.keys() == b.keys() and all(np.array_equal(v, b[k]) for k, v in a.items())
+
+    saved, rng = live(cut), copy.deepcopy(agent.rng)
+    once = live("bcb")
+    assert not same(once, saved)
+    agent.load(saved)
+    agent.rng = rng
+    assert same(agent.state(), saved)
+    assert same(live("bcb"), once)
 
 
 # What works with what.

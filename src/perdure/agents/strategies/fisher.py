@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from perdure.agents.networks.learner import Minibatch, TorchLearner
+from perdure.agents.strategies.memory import rows_of
 from perdure.agents.strategies.persample import evaluating, mean_gradients
 from perdure.errors import SpecError
 
@@ -45,20 +46,26 @@ def fisher(
         return mean_gradients(
             learner, rows, lambda some: learner.loss(some)[0], torch.square, group
         )
+    if learner.predicts == "logits" and labels == "predicted":
+        return mean_gradients(
+            learner, rows, lambda some: _surprise(learner, some), torch.square, group
+        )
     with torch.no_grad(), evaluating(learner.net):
-        outputs = learner.predict(rows)
+        width = learner.predict({name: v[:1] for name, v in rows.items()}).shape[1]
+    draw = rng.gumbel if learner.predicts == "logits" else rng.standard_normal
+    drawn = torch.tensor(draw(size=(rows_of(rows), width)), dtype=torch.float32)
+    noisy = {**rows, "fisher noise": drawn}
+    return mean_gradients(
+        learner, noisy, lambda some: _surprise(learner, some), torch.square, group
+    )
+
+
+def _surprise(learner: TorchLearner, rows: Minibatch) -> Tensor:
+    """Mean over rows of −log p(y|x) for the most probable y after noise, if there is any."""
+    found, noise = learner.predict(rows), rows.get("fisher noise")
     if learner.predicts == "logits":
-        if labels == "sampled":
-            outputs = outputs + torch.tensor(rng.gumbel(size=outputs.shape), dtype=outputs.dtype)
-        drawn = outputs.argmax(dim=1)
-    else:
-        drawn = torch.tensor(rng.standard_normal(outputs.shape), dtype=outputs.dtype)
-
-    def surprise(some: Minibatch) -> Tensor:
-        found, y = learner.predict(some), some["fisher label"]
-        if learner.predicts == "logits":
-            return nn.functional.cross_entropy(found, y)
-        # With y = mean + noise the gradient of ½(y − mean)² is that of −noise · mean.
-        return -(y * found).sum(dim=1).mean()
-
-    return mean_gradients(learner, {**rows, "fisher label": drawn}, surprise, torch.square, group)
+        scores = found.detach() if noise is None else found.detach() + noise
+        return nn.functional.cross_entropy(found, scores.argmax(dim=1))
+    assert noise is not None
+    # With y = mean + noise the gradient of ½(y − mean)² is that of −noise · mean.
+    return -(noise * found).sum(dim=1).mean()

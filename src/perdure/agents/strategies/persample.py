@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import TypeAlias
 
 import torch
@@ -28,8 +27,9 @@ Score: TypeAlias = Callable[[Minibatch], Tensor]
 """The mean over rows of a number for each row."""
 Of: TypeAlias = Callable[[Tensor], Tensor]
 """What is summed: square or absolute value, so that of(ab) = of(a) of(b)."""
-CHUNK, ROOM = 64, 1 << 24
-"""Rows at once: at most so many, and at most so many numbers of their gradients (64 MB)."""
+CHUNK, ROOM, PROBE = 64, 1 << 24, 8
+"""Rows at once: at most so many, and at most so many numbers of their gradients (64 MB). Rows that
+show whether a network's layers are known."""
 
 
 @contextmanager
@@ -59,15 +59,46 @@ def mean_gradients(
             parts = [_part(rows, k * group, group) for k in range(n // group)]
             return summed(of(_flat(learner, score(p))) for p in parts) / len(parts)
         parts = [_part(rows, start, CHUNK) for start in range(0, n, CHUNK)]
-        way = by_layers if _is_layers(learner, parts[0], score) else by_vmap
+        # A few rows tell: the sums are linear in them.
+        known = _is_layers(learner, _part(rows, 0, PROBE), score)
+        way = by_layers if known else by_vmap
         return summed(way(learner, p, score, of) for p in parts) / n
 
 
 def by_layers(learner: TorchLearner, rows: Minibatch, score: Score, of: Of) -> Tensor:
-    """The sum over samples, a layer at a time."""
-    found = _layer_sums(learner, rows, score, of)[0]
-    assert found is not None
-    return found
+    """The sum over samples, as far as it comes by layers that are known."""
+    passed: list[tuple[nn.Module, Tensor, Tensor]] = []
+
+    def keep(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor | None:
+        if not output.requires_grad:
+            return None
+        passed.append((layer, inputs[0].detach(), output))
+        return output.clone()  # An activation may work in place.
+
+    layers = [m for m in learner.net.modules() if type(m) in RULES and _plain(m)]
+    handles = [layer.register_forward_hook(keep) for layer in layers]
+    try:
+        total = score(rows) * rows_of(rows)
+    finally:
+        for handle in handles:
+            handle.remove()
+    # Back to the outputs of layers only: nobody needs the gradient of the parameters themselves.
+    sent = torch.autograd.grad(
+        total, [o for _, _, o in passed], allow_unused=True, materialize_grads=True
+    )
+    sums: dict[int, Tensor] = {}
+    for (layer, x, _), back in zip(passed, sent, strict=True):
+        weight, bias = RULES[type(layer)](layer, x, back, of)
+        for p, found in ((layer.weight, weight), (layer.bias, bias)):
+            if p is not None:
+                sums[id(p)] = found
+    flat = torch.zeros_like(learner.optimizer.weights)
+    start = 0
+    for p in learner.optimizer.parameters:
+        if id(p) in sums:
+            flat[start : start + p.numel()] = sums[id(p)].reshape(-1)
+        start += p.numel()
+    return flat
 
 
 def by_vmap(learner: TorchLearner, rows: Minibatch, score: Score, of: Of) -> Tensor:
@@ -125,54 +156,12 @@ def _flat(learner: TorchLearner, loss: Tensor) -> Tensor:
 
 
 def _is_layers(learner: TorchLearner, rows: Minibatch, score: Score) -> bool:
-    """Whether all the gradient there is comes by layers that are known: their sums over samples are
-    compared with the gradient itself."""
-    sums, whole = _layer_sums(learner, rows, score, lambda gradient: gradient)
-    if sums is None:
-        return False
+    """Whether all the gradient there is comes by layers that are known, each used once: their sums
+    over samples are compared with the gradient itself."""
+    sums = by_layers(learner, rows, score, lambda gradient: gradient)
+    whole = _flat(learner, score(rows) * rows_of(rows))
     tolerance = 1e-4 * float(whole.abs().max())
     return bool(torch.allclose(sums, whole, rtol=1e-3, atol=tolerance))
-
-
-def _layer_sums(
-    learner: TorchLearner, rows: Minibatch, score: Score, of: Of
-) -> tuple[Tensor | None, Tensor]:
-    """The sum over samples of ``of`` their gradients, None if some layer is not known; and the
-    gradient of the sum of scores."""
-    sums: dict[int, Tensor] = {}
-    twice = False
-
-    def keep(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        nonlocal twice
-        if output.requires_grad:
-            twice |= id(layer) in used
-            used.add(id(layer))
-            hook = partial(add, layer, inputs[0].detach())
-            output.register_hook(hook)  # type: ignore[no-untyped-call]
-
-    def add(layer: nn.Module, x: Tensor, back: Tensor) -> None:
-        weight, bias = RULES[type(layer)](layer, x, back, of)
-        for p, found in ((layer.weight, weight), (layer.bias, bias)):
-            if p is not None:
-                sums[id(p)] = found
-
-    used: set[int] = set()
-    layers = [m for m in learner.net.modules() if type(m) in RULES and _plain(m)]
-    handles = [layer.register_forward_hook(keep) for layer in layers]
-    try:
-        whole = _flat(learner, score(rows) * rows_of(rows))
-    finally:
-        for handle in handles:
-            handle.remove()
-    if twice:
-        return None, whole
-    flat = torch.zeros_like(whole)
-    start = 0
-    for p in learner.optimizer.parameters:
-        if id(p) in sums:
-            flat[start : start + p.numel()] = sums[id(p)].reshape(-1)
-        start += p.numel()
-    return flat, whole
 
 
 def _plain(layer: nn.Module) -> bool:
