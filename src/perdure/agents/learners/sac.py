@@ -105,6 +105,7 @@ class SACAgent(TorchLearner):
     learns_from = ("environments",)
     replayable = True
     max_grad = inf
+    steering = ("log_alpha",)
     net: ActorCritic
 
     def __init__(

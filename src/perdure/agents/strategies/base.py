@@ -102,8 +102,8 @@ class Strategy:
         reason = why_not(type(self), learner) if isinstance(learner, TorchLearner) else CLOSED
         if reason:
             raise SpecError(
-                f"strategy {name} cannot work with {type(learner).__name__}: {reason}"
-                f" (perdure ls strategies)"
+                f"strategy {name} cannot work with {type(learner).__name__}: {reason} "
+                "(perdure ls strategies says what works together)"
             )
         self.learner = learner
         self.task = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 
 from perdure.agents.networks.learner import Minibatch, TorchLearner
 from perdure.agents.strategies.memory import rows_of
-from perdure.agents.strategies.persample import evaluating, mean_gradients
+from perdure.agents.strategies.persample import Score, evaluating, mean_gradients
 from perdure.errors import SpecError
 
 Labels = Literal["predicted", "sampled", "given"]
@@ -42,22 +43,20 @@ def fisher(
     taken as means of Gaussians of unit spread. There the most probable y has no gradient, so that
     both ``predicted`` and ``sampled`` draw it.
     """
+    score: Score = partial(_surprise, learner)
     if labels == "given":
-        return mean_gradients(
-            learner, rows, lambda some: learner.loss(some)[0], torch.square, group
-        )
-    if learner.predicts == "logits" and labels == "predicted":
-        return mean_gradients(
-            learner, rows, lambda some: _surprise(learner, some), torch.square, group
-        )
-    with torch.no_grad(), evaluating(learner.net):
-        width = learner.predict({name: v[:1] for name, v in rows.items()}).shape[1]
-    draw = rng.gumbel if learner.predicts == "logits" else rng.standard_normal
-    drawn = torch.tensor(draw(size=(rows_of(rows), width)), dtype=torch.float32)
-    noisy = {**rows, "fisher noise": drawn}
-    return mean_gradients(
-        learner, noisy, lambda some: _surprise(learner, some), torch.square, group
-    )
+        score = partial(_loss, learner)
+    elif labels == "sampled" or learner.predicts == "numbers":
+        with torch.no_grad(), evaluating(learner.net):
+            width = learner.predict({name: v[:1] for name, v in rows.items()}).shape[1]
+        draw = rng.gumbel if learner.predicts == "logits" else rng.standard_normal
+        noise = torch.tensor(draw(size=(rows_of(rows), width)), dtype=torch.float32)
+        rows = {**rows, "fisher noise": noise}
+    return mean_gradients(learner, rows, score, torch.square, group)
+
+
+def _loss(learner: TorchLearner, rows: Minibatch) -> Tensor:
+    return learner.loss(rows)[0]
 
 
 def _surprise(learner: TorchLearner, rows: Minibatch) -> Tensor:

@@ -42,12 +42,6 @@ class Springs:
             stretch = optimizer.weights - self.anchor
             optimizer.grads.addcmul_(self.stiffness, stretch, value=strength)
 
-    def energy(self, weights: Tensor, strength: float) -> float:
-        """The energy; where springs were added, up to a constant."""
-        if self.stiffness is None or self.anchor is None:
-            return 0.0
-        return float(strength / 2 * (self.stiffness * (weights - self.anchor) ** 2).sum())
-
     def state(self) -> dict[str, Array]:
         """Copies of the vectors, if there are any."""
         if self.stiffness is None or self.anchor is None:
