@@ -17,10 +17,10 @@ from perdure.measure.stats import (
     iqm,
     mean_interval,
     performance_profile,
-    plain,
     probability_of_improvement,
     share_limits,
 )
+from perdure.store.plain import plain
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -23,9 +23,9 @@ from perdure.show.leaderboard import (
     Ranking,
     _placed,
     leaderboard,
-    runs_below,
 )
 from perdure.show.leaderboard_page import html, place_text, remarks, table
+from perdure.store.run import runs_below
 
 LIFE = """
 from perdure import Curriculum, Exposure, Task, curricula, evaluate, learn

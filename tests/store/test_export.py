@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 import perdure
 from perdure.errors import NoSpaceError, StoreError
 from perdure.store import export
-from perdure.store.export import export_rows, history_table, strict_json
+from perdure.store.export import export_rows, history_table
 from perdure.store.history import read_experts, read_run
 from perdure.store.l2logger.read import read_log
 from perdure.store.l2logger.write import write_run
+from perdure.store.plain import strict_json
 
 
 @pytest.fixture(scope="module")

@@ -356,8 +356,8 @@ def _verdicts(family: Family, better: Mapping[str, str]) -> Table:
 
 
 def _write_json(path: Path, value: Any) -> None:
-    from perdure.store.export import strict_json
     from perdure.store.files import write_file
+    from perdure.store.plain import strict_json
 
     write_file(path, strict_json(value).encode())
 

@@ -22,15 +22,11 @@ def report(
 ) -> int:
     """One HTML file, and the figures."""
     from perdure.show.films import films
-    from perdure.show.report import load, render
-    from perdure.store.files import make_folder, write_file
+    from perdure.show.report import load, write_page
 
     study = load(paths, choose(()), ste=ste, anyway=anyway)
-    target = out or (paths[0] / "_report.html")
-    make_folder(target.parent)
-    page = render(study, title=title, sections=films(study))
-    write_file(target, page.encode(), durable=False)
-    print(f"report: {target}")
+    target = out or paths[0] / "_report.html"
+    print(f"report: {write_page(study, target, title=title, sections=films(study))}")
     if figures is not None:
         from perdure.show.figures import write_figures
 

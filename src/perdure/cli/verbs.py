@@ -192,10 +192,11 @@ def _curricula() -> list[dict[str, str]]:
 
 def check(name: str) -> int:
     """Find out what a name is, and check it."""
+    from perdure.store.run import is_run
     from perdure.testing import check_agent, check_metric, check_suite, check_task
 
     path = Path(name)
-    if (path / "_meta" / "spec.json").is_file():
+    if is_run(path):
         return _check_run(path)
     if path.is_dir():
         raise SpecError(f"{name} is a folder but not a Perdure run: it has no _meta/spec.json")

@@ -24,9 +24,9 @@ from perdure.measure.stats import (
     check_level,
     mean_and_error,
     mean_interval,
-    plain,
     t_quantile,
 )
+from perdure.store.plain import plain
 from perdure.types import Array
 
 FEWEST = 3

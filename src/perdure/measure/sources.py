@@ -11,7 +11,7 @@ from typing import Any
 
 from perdure.errors import MeasureError
 from perdure.store.history import History, read_experts, read_lifetime
-from perdure.store.run import LifetimeInfo, Run
+from perdure.store.run import LifetimeInfo, Run, is_run, runs_below
 
 Experts = Mapping[str, tuple[History, ...]]
 
@@ -48,9 +48,7 @@ def find(path: Path, ste: Sequence[str] = (), measure: str | None = None) -> Fou
     if not path.is_dir():
         raise MeasureError(f"{path} is not a folder: expected a run or an L2Logger log")
     given = _given_experts(ste, measure)
-    runs = (
-        [path] if _is_run(path) else sorted(p.parent.parent for p in path.rglob("_meta/spec.json"))
-    )
+    runs = list(runs_below(path))
     if runs:
         many = len(runs) > 1
         sources: list[Source] = []
@@ -125,10 +123,6 @@ def _difference(found: Found) -> str:
     if len(lines) > SHOWN:
         lines = [*lines[:SHOWN], f"… and {len(lines) - SHOWN} more lines"]
     return "".join(f"  {line}\n" for line in lines)
-
-
-def _is_run(path: Path) -> bool:
-    return (path / "_meta" / "spec.json").is_file()
 
 
 def _curriculum(run: Run) -> tuple[str, tuple[str, ...]]:
@@ -241,7 +235,7 @@ def _given_experts(ste: Sequence[str], measure: str | None) -> dict[str, tuple[H
         path = Path(folder if eq and not Path(text).is_dir() else text)
         if not path.is_dir():
             raise MeasureError(f"--ste {text}: {path} is not a folder")
-        if _is_run(path):
+        if is_run(path):
             found: dict[str, tuple[History, ...]] = {}
             for by_task in read_experts(Run(path), measure).values():
                 for name, runs in by_task.items():

@@ -11,10 +11,8 @@ remained. No result depends on the order of the lifetimes.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite, nan, sqrt
+from math import nan, sqrt
 from typing import Any, Protocol, overload
 
 import numpy as np
@@ -64,19 +62,6 @@ class Profile:
     dropped: int
     method: str
     reason: str = ""
-
-
-def plain(x: Any) -> Any:
-    """Dataclasses, mappings, tuples and arrays as what strict JSON can hold; NaN becomes None."""
-    if dataclasses.is_dataclass(x) and not isinstance(x, type):
-        return {f.name: plain(getattr(x, f.name)) for f in dataclasses.fields(x)}
-    if isinstance(x, Mapping):
-        return {str(k): plain(v) for k, v in x.items()}
-    if isinstance(x, np.ndarray | np.generic):
-        return plain(x.tolist())
-    if isinstance(x, list | tuple):
-        return [plain(v) for v in x]
-    return None if isinstance(x, float) and not isfinite(x) else x
 
 
 def t_quantile(df: float, level: float) -> float:

@@ -6,9 +6,8 @@ not known. The sampling unit is the lifetime; a rank that the intervals leave op
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, isnan
 from pathlib import Path
@@ -23,7 +22,7 @@ from perdure.measure.metric import Metric
 from perdure.measure.results import Measured, measure_paper, read_all
 from perdure.measure.stats import Estimate, mean_interval
 from perdure.store.history import History
-from perdure.store.run import Run
+from perdure.store.run import Run, runs_below
 
 DEFAULT: tuple[Metric, ...] = (acc, *(m for m in l2m_metrics if m.name in CORE))
 """Average final performance, by which agents are ranked, and L2M's core metrics."""
@@ -153,15 +152,6 @@ def leaderboard(
     return Board(
         folder, tuple(_ranking(g, metrics, options or paper.Options(), level) for g in groups)
     )
-
-
-def runs_below(folder: Path) -> Iterator[Path]:
-    """Every run's folder, in order; a run is not searched for others."""
-    for root, below, _ in os.walk(folder):
-        if (Path(root) / "_meta" / "spec.json").is_file():
-            yield Path(root)
-            below.clear()
-        below[:] = sorted(d for d in below if not d.startswith((".", "_")))
 
 
 def _found(folder: Path, path: Path) -> _Found:

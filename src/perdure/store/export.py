@@ -1,15 +1,13 @@
-"""Tidy tables of experiences for other tools, and JSON that every parser takes."""
+"""Tidy tables of experiences for other tools."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from math import isfinite
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,34 +17,6 @@ from perdure.store.history import History
 from perdure.store.run import Run
 
 FORMATS = ("csv", "json", "parquet")
-
-
-def strict_json(value: Any, indent: int | None = 1) -> str:
-    """``value`` as JSON without bare NaN or Infinity: what is not finite is null.
-
-    Mappings, sequences, sets, paths, NumPy scalars and arrays are taken at any depth.
-    """
-    return json.dumps(_plain(value), indent=indent, allow_nan=False)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, (np.generic, np.ndarray)):
-        return _plain(value.tolist())
-    if isinstance(value, float):
-        return value if isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {_key(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    if isinstance(value, (set, frozenset)):
-        return sorted(_plain(v) for v in value)
-    return str(value) if isinstance(value, os.PathLike) else value
-
-
-def _key(key: Any) -> Any:
-    if isinstance(key, np.generic):
-        key = key.item()
-    return str(key) if isinstance(key, (float, os.PathLike)) else key
 
 
 def export_rows(source: Run | Sequence[History], out: Path, format: str | None = None) -> Path:

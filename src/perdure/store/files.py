@@ -8,6 +8,9 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +117,22 @@ def typed(error: OSError, path: Path) -> StoreError:
             "the same command again to resume"
         )
     return StoreError(f"cannot write {path}: {error}")
+
+
+@contextmanager
+def new_folder(out: Path) -> Iterator[Path]:
+    """A folder to fill that becomes ``out`` at the end; if anything fails, nothing is left."""
+    if out.is_symlink() or (out.exists() and not (out.is_dir() and not any(out.iterdir()))):
+        raise StoreError(f"{out} exists, and nothing is overwritten: remove it or name another")
+    temporary = out.with_name(f"_{out.name}.{os.getpid()}.tmp")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        temporary.mkdir()
+        try:
+            yield temporary
+            temporary.rename(out)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+    except OSError as e:
+        raise typed(e, out) from e

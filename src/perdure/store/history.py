@@ -193,10 +193,10 @@ def from_table(table: pa.Table, name: str, agent: str = "", seed: int | None = N
         block=numbers(table.column("block")),
         task=task,
         learning=numbers(table.column("learning")),
-        adapt=_is("adapt", kinds, kind),
+        adapt=equals("adapt", kinds, kind),
         sleep=np.zeros(len(task), bool),
-        before=_is("before", phases, phase),
-        complete=~_is("incomplete", statuses, status),
+        before=equals("before", phases, phase),
+        complete=~equals("incomplete", statuses, status),
         steps=numbers(table.column("steps")),
         columns=measures,
         measure=next((m for m in PREFERRED if m in measures), "return"),
@@ -205,7 +205,8 @@ def from_table(table: pa.Table, name: str, agent: str = "", seed: int | None = N
     )
 
 
-def _is(value: str, labels: Sequence[Any], index: Array) -> Array:
+def equals(value: str, labels: Sequence[Any], index: Array) -> Array:
+    """Which rows of :func:`codes` hold this value."""
     return index == labels.index(value) if value in labels else np.zeros(len(index), bool)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,13 +41,27 @@ class LifetimeInfo:
         return found
 
 
+def is_run(path: Path) -> bool:
+    """Whether a folder is a run."""
+    return (path / "_meta" / "spec.json").is_file()
+
+
+def runs_below(folder: Path) -> Iterator[Path]:
+    """Every run at or below a folder, in order; a run is not searched for others."""
+    for root, below, _ in os.walk(folder):
+        if is_run(Path(root)):
+            yield Path(root)
+            below.clear()
+        below[:] = sorted(d for d in below if not d.startswith((".", "_")))
+
+
 class Run:
     """A run's folder. ``Run("runs/x").rows()`` is all that the lifelong agents went through, as a
     table; ``rows(experts=True)`` is the single-task experts'."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        if not (self.path / "_meta" / "spec.json").is_file():
+        if not is_run(self.path):
             raise StoreError(f"{self.path} is not a Perdure run: it has no _meta/spec.json")
 
     @property

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure.errors import MissingExtra, StoreError
-from perdure.store.l2logger.write import new_folder
+from perdure.store.files import new_folder
 from perdure.store.log import Lifetime
 from perdure.store.rows import MEASURES, flatten
 from perdure.store.run import Run

@@ -11,7 +11,7 @@ from perdure.show.report.page import Section, render
 from perdure.show.report.study import Study, load
 from perdure.store.files import make_folder, write_file
 
-__all__ = ["Section", "load", "render", "write_report"]
+__all__ = ["Section", "load", "render", "write_page", "write_report"]
 
 
 def write_report(
@@ -31,7 +31,14 @@ def write_report(
     further sections, such as videos.
     """
     study = load(paths, metrics, options=options, ste=ste, anyway=anyway)
-    page = render(study, title=title, sections=more(study) if more else ())
+    return write_page(study, out, title=title, sections=more(study) if more else ())
+
+
+def write_page(
+    study: Study, out: Path, *, title: str | None = None, sections: Sequence[Section] = ()
+) -> Path:
+    """Write the page of what was read and measured."""
+    page = render(study, title=title, sections=sections)
     make_folder(out.parent)
     write_file(out, page.encode("utf-8"), durable=False)
     return out

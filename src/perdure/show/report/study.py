@@ -19,7 +19,7 @@ from perdure.measure.results import Results, measure_paper
 from perdure.show.colours import Style, agent_styles, task_styles
 from perdure.show.report.walk import Course, Walk, courses, walk
 from perdure.store.history import History, common_measure
-from perdure.store.run import Run
+from perdure.store.run import Run, runs_below
 
 NAMELESS = "agent"
 """What the agent of a log is called, which names none."""
@@ -210,8 +210,7 @@ def _folders(paths: Sequence[Path]) -> list[Path]:
     """The runs at or below each path; a path without one holds logs."""
     out: dict[Path, Path] = {}
     for path in paths:
-        below = sorted(p.parent.parent for p in path.rglob("_meta/spec.json"))
-        for folder in [path] if (path / "_meta" / "spec.json").is_file() else below or [path]:
+        for folder in list(runs_below(path)) or [path]:
             out.setdefault(folder.resolve(), folder)
     if not out:
         raise MeasureError("no run was named: give the folder of at least one")

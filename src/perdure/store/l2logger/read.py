@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from perdure.store.history import History, codes, numbers, truths
+from perdure.store.history import History, codes, equals, numbers, truths
 from perdure.store.l2logger.check import LogError, Part, explain, read_object, validate
 from perdure.store.l2logger.names import STEPS
 from perdure.store.l2logger.times import extremes
@@ -218,7 +218,7 @@ def _history(
         exp=exp,
         block=block,
         task=task,
-        learning=_equal(types, kind, "train"),
+        learning=equals("train", types, kind),
         adapt=np.zeros(n, bool),
         sleep=_column_is(table, "block_subtype", "sleep"),
         before=np.zeros(n, bool),
@@ -241,14 +241,10 @@ def _with_default(table: pa.Table, column: str) -> pa.Table:
     return table.append_column(pa.field(column, word), values)
 
 
-def _equal(labels: Sequence[Any], index: Array, value: str) -> Array:
-    return index == labels.index(value) if value in labels else np.zeros(len(index), bool)
-
-
 def _column_is(table: pa.Table, name: str, value: str) -> Array:
     if name not in table.column_names:
         return np.zeros(len(table), bool)
-    return _equal(*codes(table.column(name)), value)
+    return equals(value, *codes(table.column(name)))
 
 
 def _steps(table: pa.Table, n: int) -> Array:

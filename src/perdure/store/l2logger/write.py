@@ -13,10 +13,7 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +68,7 @@ def write_run(
     infos = [i for i in run.lifetimes() if i.rows and (not i.expert or i.status == "done")]
     names = l2_names([t for i in infos for t in _tasks_of(i)])
     written = []
-    with new_folder(out) as folder:
+    with files.new_folder(out) as folder:
         for info in infos:
             place = log_folder(info.agent, info.seed, names.get(info.expert, ""))
             tables = list(Lifetime.read(info.path).tables([*_PLACE, *rows.MEASURES, "more"]))
@@ -92,30 +89,11 @@ def write_rows(
     """Write one lifetime's rows, as its segments hold them, as the new log ``out``."""
     about = {**LEVELS, "scenario_type": "custom", **(scenario or {})}
     names = l2_names(task_ids(table)[0]) if names is None else names
-    with new_folder(out) as folder:
+    with files.new_folder(out) as folder:
         if not _write_log(table, folder, names, about):
             raise StoreError(
                 f"{out}: all rows are of pre-deployment or adapt blocks, none to write"
             )
-
-
-@contextmanager
-def new_folder(out: Path) -> Iterator[Path]:
-    """A folder to fill that becomes ``out`` at the end; if anything fails, nothing is left."""
-    if out.is_symlink() or (out.exists() and not (out.is_dir() and not any(out.iterdir()))):
-        raise StoreError(f"{out} exists, and nothing is overwritten: remove it or name another")
-    temporary = out.with_name(f"_{out.name}.{os.getpid()}.tmp")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        temporary.mkdir()
-        try:
-            yield temporary
-            temporary.rename(out)
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
-    except OSError as e:
-        raise files.typed(e, out) from e
 
 
 def _about(run: Run, info: LifetimeInfo) -> dict[str, Any]:
