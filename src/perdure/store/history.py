@@ -132,6 +132,8 @@ def codes(column: pa.ChunkedArray) -> tuple[list[Any], Array]:
     if column.num_chunks == 0:
         return [], np.zeros(0, np.int32)
     labels = column.chunk(0).dictionary.to_pylist()
+    if len(labels) == 1 and len(column) and not column.null_count:
+        return labels, np.zeros(len(column), np.int32)
     index = numbers(pa.chunked_array([c.indices for c in column.chunks]))
     return _in_order(labels, index)
 
@@ -142,8 +144,6 @@ FEW = 64
 def _in_order(labels: Sequence[Any], index: Array) -> tuple[list[Any], Array]:
     """Labels in order of first use, without those that are never used."""
     used = np.flatnonzero(np.bincount(index, minlength=len(labels)))
-    if len(used) == len(labels) == 1:
-        return list(labels), index
     if len(used) <= FEW:  # A scan for each beats a sort of all.
         first = [int(np.argmax(index == u)) for u in used]
     else:

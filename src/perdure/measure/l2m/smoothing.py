@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import nan
 from typing import Literal
 
 import numpy as np
@@ -64,4 +65,8 @@ def theil_sen(x: Sequence[float], y: Sequence[float]) -> float:
     """The median slope between all pairs of points."""
     a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
     i, j = np.triu_indices(len(b), 1)
-    return float(np.median((b[j] - b[i]) / (a[j] - a[i])))
+    slopes = np.sort((b[j] - b[i]) / (a[j] - a[i]))
+    # Not by np.median: that imports all of numpy.ma.
+    if not len(slopes) or np.isnan(slopes[-1]):
+        return nan
+    return float(slopes[(len(slopes) - 1) // 2] + slopes[len(slopes) // 2]) / 2

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from perdure.errors import StoreError
 from perdure.store.history import numbers
+from perdure.types import Array
 
 WORDS = {
     "block_type": ("train", "test"),
@@ -59,9 +59,9 @@ def validate(parts: Sequence[Part]) -> None:
         for name in ("block_num", "exp_num"):
             column = part.table.column(name)
             if column.null_count:
-                _refuse(part, pc.is_null(column), f"{name} is empty, expected {_COUNT}")
-            if numbers(column).min() < 0:
-                negative = pc.less(column, 0)
+                _refuse(part, numbers(column.is_null()), f"{name} is empty, expected {_COUNT}")
+            negative = numbers(column) < 0
+            if negative.any():
                 _refuse(part, negative, f"{name} is negative, expected {_COUNT}")
         for name, allowed in WORDS.items():
             if name in part.table.column_names:
@@ -88,8 +88,7 @@ def _check_words(part: Part, name: str, good: Callable[[Any], bool], expected: s
     column = part.table.column(name)
     for value in _different(column):
         if not good(value):
-            text = column.cast(pa.string())
-            same = pc.is_null(text) if value is None else pc.equal(text, value)
+            same = np.array([v == value for v in column.to_pylist()])
             _refuse(part, same, f"{name} is {_short(value)}, expected {expected}")
 
 
@@ -104,8 +103,8 @@ def _short(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}…"
 
 
-def _refuse(part: Part, mask: pa.ChunkedArray, what: str) -> None:
-    index = int(np.argmax(pc.fill_null(mask, False).to_numpy()))
+def _refuse(part: Part, mask: Array, what: str) -> None:
+    index = int(np.argmax(mask))
     raise LogError(f"{part.path}, line {_line_of(part.path, index)}: {what}")
 
 

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from perdure.store.history import History, codes, equals, numbers, truths
+from perdure.store.history import History, codes, equals, floats, numbers, truths
 from perdure.store.l2logger.check import LogError, Part, explain, read_object, validate
 from perdure.store.l2logger.names import STEPS
 from perdure.store.l2logger.times import extremes
@@ -141,9 +140,11 @@ def _read_tsv(path: Path, measures: Sequence[str]) -> pa.Table:
 def _parse(path: Path, types: Mapping[str, pa.DataType], wanted: list[str]) -> pa.Table:
     from pyarrow import csv
 
-    convert = csv.ConvertOptions(column_types=types, include_columns=wanted)
-    read = csv.ReadOptions(use_threads=False, block_size=_BLOCK)
     data = path.read_bytes()
+    convert = csv.ConvertOptions(
+        column_types=types, include_columns=wanted, check_utf8=not data.isascii()
+    )
+    read = csv.ReadOptions(use_threads=False, block_size=_BLOCK)
     # A reader that need not look for quotes is a tenth quicker.
     quote = '"' if b'"' in data else False
     try:
@@ -168,7 +169,7 @@ def _spans(table: pa.Table, measures: Sequence[str]) -> dict[str, tuple[str, str
         column = table.column(measure)
         kept = times
         if column.null_count or unfinished.any():
-            kept = times.filter(pc.and_(pc.is_valid(column), truths(~unfinished)))
+            kept = times.filter(truths(numbers(column.is_valid()) & ~unfinished))
         ends = extremes(kept)
         if ends is not None:
             found[measure] = ends
@@ -250,7 +251,7 @@ def _column_is(table: pa.Table, name: str, value: str) -> Array:
 def _steps(table: pa.Table, n: int) -> Array:
     if STEPS not in table.column_names:
         return np.ones(n, np.int64)
-    steps = numbers(pc.fill_null(table.column(STEPS), pa.scalar(0.0)))
+    steps = floats(table.column(STEPS))
     return np.where(np.abs(steps) < _MOST, steps, 0.0).astype(np.int64)
 
 

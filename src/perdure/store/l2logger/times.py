@@ -17,7 +17,7 @@ def extremes(times: pa.ChunkedArray) -> tuple[str, str] | None:
             values = [v for v in chunk.to_pylist() if v is not None]
             found += [min(values), max(values)] if values else []
         else:
-            found += [_least(rows, False), _least(rows, True)]
+            found += _ends(rows)
     return (min(found), max(found)) if found else None
 
 
@@ -34,13 +34,22 @@ def _rows(chunk: pa.Array) -> Array | None:
     return flat.reshape(len(chunk), width)
 
 
-def _least(rows: Array, greatest: bool) -> str:
-    """The first (or last) row in alphabetical order, eight letters at a time."""
-    width = rows.shape[1]
-    for at in [*range(0, width - 7, 8), width - 8]:
-        eight = np.ascontiguousarray(rows[:, at : at + 8]).view(">u8").ravel().astype(np.uint64)
-        wanted = eight.max() if greatest else eight.min()
-        keep = eight == wanted
-        if not keep.all():
-            rows = rows[keep]
-    return bytes(rows[0]).decode("utf-8")
+def _ends(rows: Array) -> list[str]:
+    """The first and the last row in alphabetical order, eight letters at a time."""
+    least = greatest = rows
+    for at in [*range(0, rows.shape[1] - 7, 8), rows.shape[1] - 8]:
+        letters = _letters(least, at)
+        low, high = letters.min(), letters.max()
+        if greatest is least:
+            if low != high:
+                least, greatest = least[letters == low], least[letters == high]
+            continue
+        least = least[letters == low]
+        letters = _letters(greatest, at)
+        greatest = greatest[letters == letters.max()]
+    return [bytes(least[0]).decode("utf-8"), bytes(greatest[0]).decode("utf-8")]
+
+
+def _letters(rows: Array, at: int) -> Array:
+    """Eight letters of each row as a number that sorts as they do."""
+    return np.ascontiguousarray(rows[:, at : at + 8]).view(">u8").ravel().astype(np.uint64)
