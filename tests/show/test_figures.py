@@ -245,6 +245,26 @@ def test_benchmarks_own_pictures(plot, made_up):
         by_task(study, found["metaworld"], study.tasks, "success").draw_without_rendering()
 
 
+@pytest.mark.parametrize("many", [False, True])
+def test_the_spider_has_a_spoke_for_each_of_many_agents(monkeypatch, many):
+    agents = ("naive", "lwf", "ewc", "si", "dgr")[: 5 if many else 2]
+    averages = ("Accuracy", "BWT", "FWT", "Over-all accuracy")
+    found = [
+        {"axis": axis, "metric": axis, "agent": a, **estimate(0.1 * i + 0.01 * k)}
+        for i, a in enumerate(agents) for k, axis in enumerate(averages)
+    ]  # fmt: skip
+    monkeypatch.setattr(data, "natives", lambda study: {"openloris": found})
+    with style.drawing():
+        (drawn,) = natives.openloris(SimpleNamespace(agent_styles=agent_styles(agents)))
+    (axes,) = drawn.figure.axes
+    assert [t.get_text() for t in axes.get_xticklabels()] == list(agents if many else averages)
+    lines = [line.get_ydata()[:-1].tolist() for line in axes.lines]
+    rows = [[0.1 * i + 0.01 * k for k in range(4)] for i in range(len(agents))]
+    assert lines == pytest.approx(np.transpose(rows) if many else np.array(rows))
+    (legend,) = drawn.figure.legends
+    assert [t.get_text() for t in legend.get_texts()] == list(averages if many else agents)
+
+
 def test_unknown_formats_are_refused_before_anything_is_drawn(study, tmp_path):
     with pytest.raises(StoreError, match="'gif' unknown, expected some of pdf, svg, png"):
         write_figures(study, tmp_path / "f", formats=("png", "gif"))

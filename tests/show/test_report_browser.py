@@ -264,6 +264,20 @@ def test_benchmarks_own_pictures(tmp_path, suite):
         seen.well(report)
 
 
+def test_many_agents_are_spokes_of_the_spider(tmp_path):
+    agents = [(name, 0.1 * k + 0.2) for k, name in enumerate("abcde")]
+    tasks = ["openloris/one", "openloris/two"]
+    report = write(tmp_path, made.make_run(tmp_path / "run", tasks, agents, measure="accuracy"))
+    with opened(report) as seen:
+        seen.draw("natives")
+        picture = seen.page.locator("#natives svg[role=img]").first
+        assert picture.locator("text.strong").all_text_contents() == list("abcde")
+        assert seen.page.locator("#natives .marks").first.locator("span").count() == 4
+        seen.page.locator("#natives svg[role=img] [aria-label^='e, Accuracy']").hover()
+        assert "Accuracy" in seen.tip()
+        seen.well(report)
+
+
 @pytest.mark.slow
 def test_a_hundred_lifetimes_of_fifty_tasks_open_in_time(tmp_path):
     tasks = [f"toy/task-{i:02d}" for i in range(50)]

@@ -7,37 +7,41 @@ from typing import Any
 
 import numpy as np
 
-from perdure.show.figures.spread import agents_legend, by_task
+from perdure.show.figures.spread import by_task, lines_legend
 from perdure.show.figures.style import COLUMN, NORMAL, PAGE, SMALL, Drawn, dash, mark, new, short
 from perdure.show.report import data
 from perdure.show.report.study import Study
 
 
 def openloris(study: Study) -> Iterator[Drawn]:
-    """Spider chart of the four averages."""
+    """Spider chart of the four averages: lines of agents, or where they are many, as in the paper,
+    a spoke for each agent and a line for each average."""
     found = data.natives(study).get("openloris")
     if not found:
         return
-    axes_names = list(dict.fromkeys(r["axis"] for r in found))
+    averages = list(dict.fromkeys(r["axis"] for r in found))
     agents = list(dict.fromkeys(r["agent"] for r in found))
-    figure = new(COLUMN, 3.0 + 0.16 * -(-len(agents) // 3))
+    turned = len(agents) >= len(averages)
+    spokes, lines = (agents, averages) if turned else (averages, agents)
+    values = {(r["agent"], r["axis"]): r["value"] for r in found}
+    figure = new(COLUMN, 3.0 + 0.16 * -(-len(lines) // 3))
     axes: Any = figure.subplots(subplot_kw={"projection": "polar"})
-    turn = np.linspace(0, 2 * np.pi, len(axes_names), endpoint=False)
-    for agent in agents:
-        by_axis = {r["axis"]: r["value"] for r in found if r["agent"] == agent}
-        values = np.array([by_axis.get(name, np.nan) for name in axes_names])
-        style = study.agent_styles[agent]
-        closed = np.append(np.arange(len(turn)), 0)
-        axes.plot(turn[closed], values[closed], color=style.light, linestyle=dash(style))
-        axes.fill(turn[closed], np.nan_to_num(values[closed]), color=style.light, alpha=0.08)
+    turn = np.linspace(0, 2 * np.pi, len(spokes), endpoint=False)
+    closed = np.append(np.arange(len(turn)), 0)
+    # There are no more averages than agents, so their styles suffice for either.
+    styles = dict(zip(lines, study.agent_styles.values(), strict=False))
+    for line, style in styles.items():
+        shares = np.array([values[(s, line) if turned else (line, s)] for s in spokes])
+        axes.plot(turn[closed], shares[closed], color=style.light, linestyle=dash(style))
+        axes.fill(turn[closed], np.nan_to_num(shares[closed]), color=style.light, alpha=0.08)
     axes.set_theta_offset(np.pi / 2)
     axes.set_theta_direction(-1)
-    axes.set_xticks(turn, axes_names)
-    low = min(0.0, *(r["value"] for r in found if not np.isnan(r["value"])))
-    axes.set_ylim(low, max(1.0, *(r["value"] for r in found if not np.isnan(r["value"]))))
+    axes.set_xticks(turn, [short(s, 20) for s in spokes])
+    there = [v for v in values.values() if not np.isnan(v)]
+    axes.set_ylim(min([0.0, *there]), max([1.0, *there]))
     axes.tick_params(axis="y", labelsize=SMALL)
     axes.spines["polar"].set_visible(False)
-    agents_legend(figure, study, agents, lines=True)
+    lines_legend(figure, styles)
     yield Drawn("openloris", figure, {"": found})
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perdure.show.colours import Style
 from perdure.show.figures.style import (
     COLUMN,
     GREY,
@@ -78,13 +79,19 @@ def agents_legend(
     figure: Any, study: Study, agents: Sequence[str], lines: bool = False, where: str = "lower"
 ) -> None:
     """Which mark or line is whose; none for one agent."""
+    lines_legend(figure, {a: study.agent_styles[a] for a in agents}, lines, where)
+
+
+def lines_legend(
+    figure: Any, styles: Mapping[str, Style], lines: bool = True, where: str = "lower"
+) -> None:
+    """Which line, or mark, stands for what; none where there is one."""
     from matplotlib.lines import Line2D
 
     handles = [
         Line2D([], [], color=s.light, marker="" if lines else mark(s), markersize=3.6,
-               linestyle=dash(s) if lines else "", label=short(a, 24))
-        for a in agents
-        for s in [study.agent_styles[a]]
+               linestyle=dash(s) if lines else "", label=short(name, 24))
+        for name, s in styles.items()
     ]  # fmt: skip
     if len(handles) > 1:
         longest = max(len(h.get_label()) for h in handles)  # type: ignore[arg-type]

@@ -104,13 +104,12 @@ function mark(kind, x, y, size, attributes) {
   };
   return kind in shapes ? svg("path", { d: shapes[kind], ...attributes }) : svg("circle", { cx: x, cy: y, r: s, ...attributes });
 }
+function lineMark(a, dashed = true) {
+  const line = dashed ? svg("line", { x1: 0, x2: 30, y1: 8, y2: 8, stroke: a.colour, "stroke-width": 2, "stroke-dasharray": a.dash || null }) : null;
+  return svg("svg", { width: dashed ? 30 : 14, height: 16, "aria-hidden": "true" }, [line, mark(a.mark, dashed ? 15 : 7, 8, 4, { fill: a.colour })]);
+}
 function agentMarks(agents, dashed) {
-  return el("div", { class: "marks" }, agents.map((name) => {
-    const a = AGENTS.get(name);
-    const line = dashed ? svg("line", { x1: 0, x2: 30, y1: 8, y2: 8, stroke: a.colour, "stroke-width": 2, "stroke-dasharray": a.dash || null }) : null;
-    const icon = svg("svg", { width: dashed ? 30 : 14, height: 16, "aria-hidden": "true" }, [line, mark(a.mark, dashed ? 15 : 7, 8, 4, { fill: a.colour })]);
-    return el("span", {}, [icon, badge(name), bdi(name, name)]);
-  }));
+  return el("div", { class: "marks" }, agents.map((name) => el("span", {}, [lineMark(AGENTS.get(name), Boolean(dashed)), badge(name), bdi(name, name)])));
 }
 
 // One tooltip for everything, by pointer and by focus.

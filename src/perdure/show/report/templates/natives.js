@@ -1,37 +1,43 @@
 // Benchmarks' own pictures: OpenLORIS' spider, Meta-World's success bars.
 function spider(rows) {
-  const axes = [...new Set(rows.map((r) => r.axis))];
-  const by = groupBy(rows, (r) => r.agent);
+  const agents = [...new Set(rows.map((r) => r.agent))], axes = [...new Set(rows.map((r) => r.axis))];
+  // As the paper draws many algorithms: a spoke for each, and the four averages as lines.
+  const turned = agents.length >= axes.length;
+  const [spokes, lines] = turned ? [agents, axes] : [axes, agents];
+  const styles = turned ? [...AGENTS.values()] : agents.map((a) => AGENTS.get(a));
+  const cell = (line, spoke) => rows.find((r) => (turned ? r.agent === spoke && r.axis === line : r.agent === line && r.axis === spoke));
   const picture = plot((host, width) => {
-    const height = Math.min(420, Math.max(300, width * 0.8));
+    const height = Math.min(460, Math.max(300, width * 0.8));
     const cx = width / 2, cy = height / 2 + 4, radius = Math.min(width / 2 - 70, height / 2 - 40);
-    const at = (k, share) => { const t = -Math.PI / 2 + (2 * Math.PI * k) / axes.length; return [cx + Math.cos(t) * radius * share, cy + Math.sin(t) * radius * share]; };
-    const ring = (share) => axes.map((_, k) => at(k, share).map((v) => v.toFixed(1)).join(" ")).join("L");
+    const at = (k, share) => { const t = -Math.PI / 2 + (2 * Math.PI * k) / spokes.length; return [cx + Math.cos(t) * radius * share, cy + Math.sin(t) * radius * share]; };
+    const ring = (share) => spokes.map((_, k) => at(k, share).map((v) => v.toFixed(1)).join(" ")).join("L");
     const out = svg("svg", { height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Spider chart of accuracy, backward transfer, forward transfer and over-all accuracy" });
     for (const share of [0.25, 0.5, 0.75, 1]) out.append(svg("path", { d: `M${ring(share)}z`, fill: "none", class: "axis" }), svg("text", { x: cx + 4, y: cy - radius * share + 12 }, number(share, 2)));
-    axes.forEach((axis, k) => {
+    spokes.forEach((spoke, k) => {
       const [x, y] = at(k, 1), [lx, ly] = at(k, 1.12);
-      out.append(svg("line", { class: "axis", x1: cx, y1: cy, x2: x, y2: y }), svg("text", { class: "strong", x: lx, y: ly + 4, "text-anchor": Math.abs(lx - cx) < 4 ? "middle" : lx > cx ? "start" : "end" }, axis));
+      const name = turned && (width < 520 || spoke.length > 24) ? AGENTS.get(spoke).letter : spoke;
+      out.append(svg("line", { class: "axis", x1: cx, y1: cy, x2: x, y2: y }), svg("text", { class: "strong", x: lx, y: ly + 4, "text-anchor": Math.abs(lx - cx) < 4 ? "middle" : lx > cx ? "start" : "end" }, name));
     });
-    for (const [agent, own] of by) {
-      const a = AGENTS.get(agent);
-      const there = axes.map((axis) => own.find((r) => r.axis === axis)).map((r) => (r && r.value !== null ? Math.max(0, Math.min(1, r.value)) : null));
-      const spots = there.map((share, k) => (share === null ? null : at(k, share)));
+    lines.forEach((line, i) => {
+      const a = styles[i];
+      const own = spokes.map((spoke) => cell(line, spoke));
+      const spots = own.map((r, k) => (r && r.value !== null ? at(k, Math.max(0, Math.min(1, r.value))) : null));
       if (spots.every(Boolean)) out.append(svg("path", { d: `M${spots.map((p) => p.map((v) => v.toFixed(1)).join(" ")).join("L")}z`, fill: a.colour, "fill-opacity": 0.06, stroke: a.colour, "stroke-width": 2, "stroke-dasharray": a.dash || null }));
       spots.forEach((p, k) => {
         if (!p) return;
-        const r = own.find((o) => o.axis === axes[k]);
-        const dot = mark(a.mark, p[0], p[1], 4.5, { fill: a.colour, stroke: "var(--surface)", tabindex: 0, role: "img", "aria-label": `${agent}, ${axes[k]}: ${number(r.value)}` });
-        const show = () => { const box = dot.getBoundingClientRect(); tip.show(tipRows(agent, [["", axes[k], `${number(r.value)}${reach(r)} n=${r.n}`]]), box.right, box.top); };
+        const r = own[k];
+        const dot = mark(a.mark, p[0], p[1], 4.5, { fill: a.colour, stroke: "var(--surface)", tabindex: 0, role: "img", "aria-label": `${r.agent}, ${r.axis}: ${number(r.value)}` });
+        const show = () => { const box = dot.getBoundingClientRect(); tip.show(tipRows(r.agent, [["", r.axis, `${number(r.value)}${reach(r)} n=${r.n}`]]), box.right, box.top); };
         for (const event of ["pointerenter", "focus"]) dot.addEventListener(event, show);
         for (const event of ["pointerleave", "blur"]) dot.addEventListener(event, () => tip.hide());
         out.append(dot);
       });
-    }
+    });
     host.replaceChildren(out);
   }, "Spider chart");
   const missing = rows.filter((r) => r.value === null).map((r) => `${r.agent}, ${r.axis}: – ${r.reason}`);
-  return [agentMarks([...by.keys()], true), picture, missing.length ? el("p", { class: "muted small" }, missing.join("; ")) : null];
+  const keys = turned ? el("div", { class: "marks" }, axes.map((axis, i) => el("span", {}, [lineMark(styles[i]), axis]))) : agentMarks(agents, true);
+  return [keys, picture, missing.length ? el("p", { class: "muted small" }, missing.join("; ")) : null];
 }
 function nativesChart(host) {
   const { openloris, metaworld } = DATA.natives;
