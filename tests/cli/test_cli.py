@@ -223,3 +223,37 @@ def test_an_agent_edited_in_mid_life_is_told(tmp_path):
     (tmp_path / "mine.py").write_text(code + "# once more\n")
     done = perdure(*args, cwd=tmp_path)
     assert done.returncode == 0 and "finished with another version of mine.py" in done.stderr
+
+
+HOSTILE = "\x1b[31mred\u202e"
+AGENT = """
+import perdure
+
+class Evil(perdure.Agent):
+    def act(self, obs, ctx):
+        raise RuntimeError("\\x1b[31mred\\u202e and more")
+"""
+
+
+def test_errors_of_agents_do_not_steer_the_terminal(tmp_path):
+    (tmp_path / "evil.py").write_text(AGENT)
+    what = ("toy/compass,steps=20,episodes=1", "-a", "evil.py:Evil", "-o", "here")
+    done = perdure("run", *what, cwd=tmp_path)
+    assert done.returncode == 1 and "[U+001B][31mred[U+202E] and more" in done.stderr
+    checked = perdure("check", "here", cwd=tmp_path)
+    assert "[U+001B][31mred[U+202E]" in checked.stdout + checked.stderr
+    for text in (done.stderr, done.stdout, checked.stdout, checked.stderr):
+        assert "\x1b" not in text and "\u202e" not in text
+
+
+def test_names_in_logs_do_not_steer_the_terminal(ran, tmp_path):
+    folder, _, _ = ran
+    logs = tmp_path / "logs"
+    assert perdure("export", "here", "-f", "l2logger", "-o", str(logs), cwd=folder).returncode == 0
+    for said in logs.glob("ll_logs/*/scenario_info.json"):
+        info = json.loads(said.read_text())
+        said.write_text(json.dumps({**info, "agent_name": HOSTILE + info["agent_name"]}))
+    for verb in ("measure", "compare"):
+        done = perdure(verb, str(logs / "ll_logs"), "--metric", "gem.acc")
+        assert done.returncode == 0, done.stderr
+        assert "[U+001B]" in done.stdout and "\x1b" not in done.stdout + done.stderr

@@ -157,6 +157,14 @@ def test_verdict_of_a_difference():
     assert only(compare({"b": b, "a": a})).verdict == got.verdict
 
 
+def test_the_effect_is_told_in_the_direction_of_the_verdict():
+    low, high = {0: 1.0, 1: 1.2, 2: 1.1}, {0: 2.0, 1: 2.3, 2: 2.0}
+    for scores in ({"x": low, "y": high}, {"y": high, "x": low}):
+        (found,) = compare(scores).comparisons
+        assert found.verdict.startswith("y is higher than x") and found.effect_as_said > 0
+        assert abs(found.effect_as_said) == abs(found.effect.value)
+
+
 def test_verdict_of_no_difference():
     got = only(compare({"a": seeds(1, 2, 3), "b": {7: 1, 8: 2, 9: 6}}))
     assert got.verdict.startswith("no difference can be told: b − a = 1 [")

@@ -95,6 +95,7 @@ def test_a_style_is_a_matter_of_place():
     assert len({(s.light, s.dash) for s in styles.values()}) == 60
     assert styles["t0"].dash == "" and styles["t24"].light == styles["t0"].light
     agents = colours.agent_styles([f"a{i}" for i in range(30)])
+    assert len({(s.light, s.mark) for s in agents.values()}) == 30
     assert [s.letter for s in agents.values()][:3] == ["A", "B", "C"]
     assert [colours.letter(i) for i in (25, 26, 27, 701, 702)] == ["Z", "AA", "AB", "ZZ", "AAA"]
 

@@ -24,7 +24,9 @@ class Group(click.Group):
         try:
             return super().invoke(ctx)
         except PerdureError as e:
-            click.echo(f"perdure: {type(e).__name__}: {e}", err=True)
+            from perdure.cli.terminal import tell
+
+            tell(f"perdure: {type(e).__name__}: {e}")
             sys.exit(2)
 
 

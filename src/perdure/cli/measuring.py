@@ -10,11 +10,12 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from perdure.cli.terminal import console, say, tell
 from perdure.errors import SpecError, UnknownName
+from perdure.store.plain import visible
 
 if TYPE_CHECKING:
     from perdure.measure.compare import Family
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from perdure.measure.results import Results
     from perdure.measure.stats import Estimate
 
-WIDE = 160
 MANY = 30
 """Beyond so many lifetimes the screen shows means alone."""
 ARROWS = {"higher": "↑", "lower": "↓"}
@@ -42,23 +42,21 @@ def measure(
 ) -> int:
     """Measure, print a table, write JSON."""
     results = _measured([path], preset, ste, names, flags)
-    console = _console()
+    screen = console()
     if results.lifetimes:
-        console.print(_table(results))
+        screen.print(_table(results))
         shown = _columns(results)
         for line in _remarks(results, shown):
-            console.print(line, highlight=False, markup=False)
+            screen.print(line, highlight=False, markup=False)
         more = len(results.lifetimes[0].scores) - len(shown)
         if more > 0:
-            console.print(
-                f"{more} more metrics: --metric NAME, or --json FILE for all", style="dim"
-            )
+            screen.print(f"{more} more metrics: --metric NAME, or --json FILE for all", style="dim")
     for name, reason in results.failed.items():
-        print(f"not measured: {name}: {reason}", file=sys.stderr)
+        tell(f"not measured: {name}: {reason}")
     if json_file is not None:
         _write_json(json_file, results.to_json())
     if not results.lifetimes:
-        print("nothing could be measured", file=sys.stderr)
+        tell("nothing could be measured")
     return 1 if results.failed or not results.lifetimes else 0
 
 
@@ -160,10 +158,6 @@ def choose(names: Sequence[str]) -> list[Metric]:
     return out
 
 
-def _console() -> Console:
-    return Console() if sys.stdout.isatty() else Console(width=WIDE)
-
-
 def _progress(total: int) -> Callable[[int, int, str], None] | None:
     """Progress of many lifetimes on standard error: in place on a terminal, else now and then."""
     if total < 4:
@@ -172,18 +166,19 @@ def _progress(total: int) -> Callable[[int, int, str], None] | None:
     said = [began]
     screen = sys.stderr.isatty()
 
-    def tell(done: int, of: int, name: str) -> None:
+    def advance(done: int, of: int, name: str) -> None:
         now = time.monotonic()
         if done < of and now - said[0] < (0.1 if screen else 5.0) and done % 10:
             return
         said[0] = now
         left = (now - began) / done * (of - done) if done else 0.0
         text = f"measured {done}/{of}" + (f", {left:.0f} s left, {name}" if done and name else "")
+        text = visible(text)
         print(f"\r\x1b[K{text}" if screen else text, file=sys.stderr, end="" if screen else "\n")
         if screen and done == of:
             print(file=sys.stderr)
 
-    return tell
+    return advance
 
 
 def _table(results: Results) -> Table:
@@ -247,22 +242,22 @@ def _remarks(results: Results, shown: Sequence[str]) -> list[str]:
     """Why values are missing, and what to know before trusting the others; each said once."""
     said: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}
 
-    def say(mark: str, text: str, metric: str, life: str) -> None:
+    def remark(mark: str, text: str, metric: str, life: str) -> None:
         metrics, lives = said.setdefault((mark, text), ({}, {}))
         metrics |= {metric: None} if metric else {}
         lives[life] = None
 
     for life in results.lifetimes:
         for key, reason in life.reasons.items():
-            say("–", reason, key, life.name)
+            remark("–", reason, key, life.name)
         for name in shown:
             if name in life.scores:
                 if life.scores[name].reason:
-                    say("–", life.scores[name].reason, name, life.name)
+                    remark("–", life.scores[name].reason, name, life.name)
                 for note in life.scores[name].notes:
-                    say("note", note, name, life.name)
+                    remark("note", note, name, life.name)
         for note in life.notes:
-            say("note", note, "", life.name)
+            remark("note", note, "", life.name)
     everyone = len(results.lifetimes)
     lines = []
     for (mark, text), (metrics, lives) in said.items():
@@ -289,9 +284,9 @@ def compare(
     chosen = names or CORE
     results = _measured(paths, preset, ste, chosen, flags, same_curriculum=not anyway)
     for name, reason in results.failed.items():
-        print(f"not measured: {name}: {reason}", file=sys.stderr)
+        tell(f"not measured: {name}: {reason}")
     if not results.lifetimes:
-        print("nothing could be measured", file=sys.stderr)
+        tell("nothing could be measured")
         return 1
     table = results.table()
     defined = {
@@ -300,11 +295,11 @@ def compare(
     }  # fmt: skip
     family = compare_metrics(defined or table, baseline=baseline)
     better = {m.name: m.better for m in choose(chosen)}
-    console = _console()
-    console.print(_estimates(results, family, better))
-    console.print(_verdicts(family, better))
+    screen = console()
+    screen.print(_estimates(results, family, better))
+    screen.print(_verdicts(family, better))
     for line in _remarks(results, list(better)):
-        console.print(line, highlight=False, markup=False)
+        screen.print(line, highlight=False, markup=False)
     if json_file is not None:
         found = {"preset": results.preset, "measure": results.measure, **family.as_dict()}
         _write_json(json_file, {**found, "failed": dict(results.failed)})
@@ -338,7 +333,7 @@ def _verdicts(family: Family, better: Mapping[str, str]) -> Table:
     )
     for head in ("metric", "a", "b"):
         table.add_column(head, overflow="fold")
-    table.add_column("effect", justify="right")
+    table.add_column("effect of a over b", justify="right")
     table.add_column("Holm p", justify="right")
     table.add_column("verdict", overflow="fold")
     for c in family.comparisons:
@@ -371,10 +366,10 @@ def export(run: Path, format: str, out: Path) -> int:
     if format == "tensorboard":
         from perdure.store.tensorboard import write_tensorboard
 
-        print(f"{len(write_tensorboard(Run(run), out))} lifetimes: {out}")
+        say(f"{len(write_tensorboard(Run(run), out))} lifetimes: {out}")
     elif format == "l2logger":
         written = write_run(Run(run), out)
-        print(f"{len(written)} logs: {out}")
+        say(f"{len(written)} logs: {out}")
     else:
-        print(f"rows: {export_rows(Run(run), out, format)}")
+        say(f"rows: {export_rows(Run(run), out, format)}")
     return 0

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import signal
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
-from perdure.cli.measuring import WIDE, choose
+from perdure.cli.measuring import choose
+from perdure.cli.terminal import console, say, tell
 
 
 def report(
@@ -26,14 +24,14 @@ def report(
 
     study = load(paths, choose(()), ste=ste, anyway=anyway)
     target = out or paths[0] / "_report.html"
-    print(f"report: {write_page(study, target, title=title, sections=films(study))}")
+    say(f"report: {write_page(study, target, title=title, sections=films(study))}")
     if figures is not None:
         from perdure.show.figures import write_figures
 
         written = write_figures(study, figures)
-        print(f"{len(written)} files: {figures}")
+        say(f"{len(written)} files: {figures}")
     for name, reason in study.results.failed.items():
-        print(f"not measured: {name}: {reason}", file=sys.stderr)
+        tell(f"not measured: {name}: {reason}")
     return 0
 
 
@@ -47,14 +45,14 @@ def leaderboard(
     from perdure.store.files import write_file
 
     board = rank(folder, choose(names) if names else DEFAULT, curriculum=curriculum)
-    console = Console() if sys.stdout.isatty() else Console(width=WIDE)
+    screen = console()
     for ranking in board.rankings:
-        console.print(pages.table(ranking))
+        screen.print(pages.table(ranking))
         for line in pages.remarks(ranking):
-            console.print(line, highlight=False, markup=False)
+            screen.print(line, highlight=False, markup=False)
     if html is not None:
         write_file(html, pages.html(board).encode(), durable=False)
-        print(f"page: {html}")
+        say(f"page: {html}")
     return 0
 
 

@@ -11,16 +11,13 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.markup import escape
 
 from perdure import registry
+from perdure.cli.terminal import SafeConsole, console, say, tell
 from perdure.errors import Interrupted, SpecError, UnknownName
 from perdure.registry import Part, Spec
 from perdure.types import Curriculum
-
-WIDE = 160
-"""Columns for tables that go to a file or a pipe."""
 
 
 def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any], video: bool = False) -> int:
@@ -43,7 +40,7 @@ def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any], video: bo
             raise SpecError("name at least one agent: --agent NAME (perdure ls agents)")
         spec = RunSpec(curriculum, **given)
     make_executor(spec.executor)
-    console = Console(stderr=True, quiet=quiet)
+    screen = SafeConsole(stderr=True, quiet=quiet)
     try:
         with interruptible():
             plan = make_plan(spec)
@@ -51,35 +48,30 @@ def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any], video: bo
             count, where = len(plan.jobs), escape(str(plan.path))
             what = escape(plan.spec.curriculum)
             many = f"{count} lifetime{'s' * (count != 1)}"
-            console.print(f"{many} of {what} into {where}", highlight=False)
-            with LiveView(plan.path, console):
+            screen.print(f"{many} of {what} into {where}", highlight=False)
+            with LiveView(plan.path, screen):
                 outcomes = execute(plan, video=video)
     except Interrupted as e:
         again = shlex.join(["perdure", *sys.argv[1:]])
-        click_echo(f"\nstopped by signal {e.signum}; nothing is lost. To resume: {again}")
+        tell(f"\nstopped by signal {e.signum}; nothing is lost. To resume: {again}")
         return 128 + e.signum
     failed = [o for o in outcomes if o.status == "failed"]
     finished = Run(plan.path)
     if not quiet and len(failed) < len(outcomes):
-        out = Console() if sys.stdout.isatty() else Console(width=WIDE)
+        out = console()
         out.print(by_task(finished))
         out.print(summarise(finished)[0])
     for o in failed:
-        click_echo(f"failed: {o.job.id}: {o.error}")
+        tell(f"failed: {o.job.id}: {o.error}")
     if failed:
         trace = plan.path / failed[0].job.id / "_meta" / "error.json"
-        click_echo(
+        tell(
             f"{len(failed)} of {len(outcomes)} lifetimes failed (traceback: {trace}); mend the cause "
             "and run the same command to go on"
         )
     if not quiet:
-        print(f"rows: {plan.path}")
+        say(f"rows: {plan.path}")
     return 1 if failed else 0
-
-
-def click_echo(text: str) -> None:
-    """To standard error."""
-    print(text, file=sys.stderr)
 
 
 def ls(parts: Sequence[str], as_json: bool) -> None:
@@ -97,25 +89,27 @@ def ls(parts: Sequence[str], as_json: bool) -> None:
             else:
                 found[part] = _entries(part)  # type: ignore[arg-type]
     for w in caught:
-        click_echo(f"warning: {w.message}")
+        tell(f"warning: {w.message}")
     if as_json:
         print(json.dumps(found if len(parts) > 1 else found[parts[0]], indent=1))
         return
     from rich.table import Table
 
-    console = Console()
+    screen = SafeConsole()
     for part, items in found.items():
         table = Table(title=part, title_justify="left", box=None, pad_edge=False)
         table.add_column("name", no_wrap=True)
         table.add_column("what")
         for item in _folded(items):
-            details = [item[k] for k in ("budget", "better", "needs", "works with") if item.get(k)]
+            details = [item[k] for k in DETAILS if item.get(k)]
             detail = f"\n[dim]{escape(' · '.join(details))}[/dim]" if details else ""
             table.add_row(escape(item["name"]), escape(item["about"]) + detail)
-        console.print(table if items else f"{part}: none")
-        console.print()
+        screen.print(table if items else f"{part}: none")
+        screen.print()
 
 
+DETAILS = ("budget", "better", "needs", "works with", "presets")
+"""What is shown in small print below a line."""
 FAMILY = 6
 """So many names that differ in their last part alone are shown as one line."""
 
@@ -148,7 +142,10 @@ def _entries(part: Part) -> list[dict[str, str]]:
             except (Exception, SystemExit) as e:
                 warnings.warn(f"plugin {entry.name} ({entry.source}) is broken: {e}", stacklevel=1)
                 continue
-        out.append({"name": entry.name, "about": entry.about, "source": entry.source})
+        item = {"name": entry.name, "about": entry.about, "source": entry.source}
+        if entry.presets:
+            item["presets"] = f"presets: {', '.join(entry.presets)}"
+        out.append(item)
     return out
 
 
@@ -233,7 +230,7 @@ def _problems(checker: Callable[..., list[str] | None], *args: Any) -> list[str]
 
     try:
         for note in checker(*args) or ():
-            click_echo(f"left out: {note}")
+            tell(f"left out: {note}")
     except CheckFailed as e:
         return e.problems
     return []
@@ -261,9 +258,9 @@ def _check_curriculum(curriculum: Curriculum) -> int:
     from perdure.run.validate import validate
     from perdure.show.outline import outline
 
-    print("\n".join(outline(curriculum)))
+    say("\n".join(outline(curriculum)))
     ground = validate(curriculum)
-    print(f"  observations {ground.observation_space}\n  actions {ground.action_space}")
+    say(f"  observations {ground.observation_space}\n  actions {ground.action_space}")
     print("ok")
     return 0
 
@@ -274,7 +271,7 @@ def _check_run(path: Path) -> int:
     found = Run(path)
     problems = found.verify()
     for info in found.lifetimes():
-        print(f"{info.status:11} {info.id}  {info.rows:,} rows  {info.error}")
+        say(f"{info.status:11} {info.id}  {info.rows:,} rows  {info.error}")
         if info.status != "done":
             problems.append(f"{info.id} is {info.status} {info.error}".strip())
     return _verdict(str(path), problems)
@@ -282,9 +279,9 @@ def _check_run(path: Path) -> int:
 
 def _verdict(name: str, problems: Sequence[str]) -> int:
     for problem in problems:
-        click_echo(f"problem: {problem}")
+        tell(f"problem: {problem}")
     n = len(problems)
-    print(f"{name}: {f'{n} problem' + 's' * (n != 1) if n else 'ok'}")
+    say(f"{name}: {f'{n} problem' + 's' * (n != 1) if n else 'ok'}")
     return 1 if problems else 0
 
 
@@ -294,7 +291,7 @@ def watch(folder: Path) -> None:
     from perdure.store.run import Run
 
     try:
-        follow(Run(folder).path, Console())
+        follow(Run(folder).path, SafeConsole())
     except KeyboardInterrupt:
         return
 
@@ -312,4 +309,4 @@ def doctor() -> int:
     """What works here."""
     from perdure.cli.doctor import diagnose
 
-    return diagnose(Console())
+    return diagnose(SafeConsole())

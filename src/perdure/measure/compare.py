@@ -88,6 +88,11 @@ class Comparison:
     """``difference.p`` corrected over the whole family."""
     verdict: str
 
+    @property
+    def effect_as_said(self) -> float:
+        """The effect in the verdict's direction, which names the higher agent first."""
+        return -self.effect.value if self.difference.value < 0 else self.effect.value
+
 
 @dataclass(frozen=True)
 class Family:

@@ -24,6 +24,8 @@ class Source:
     load: Callable[[], History]
     problem: str = ""
     """Why it cannot be measured: the lifetime did not end."""
+    agent: str = ""
+    """Of a log, if it says so."""
 
 
 @dataclass(frozen=True)
@@ -184,13 +186,14 @@ def _run_sources(run: Run, prefix: str, given: Experts, measure: str | None) -> 
 def _log_sources(
     path: Path, logs: Sequence[Path], given: Experts, measure: str | None
 ) -> list[Source]:
-    from perdure.store.l2logger.read import read_log, scenario_info
+    from perdure.store.l2logger.read import read_log
 
     names = [p.name for p in logs]
     if len(set(names)) < len(names):
         names = [str(p.relative_to(path)) for p in logs]
     wanted = None if measure is None else [measure]
-    own = [p for p in logs if scenario_info(p).get("scenario_type") == "ste"] if not given else []
+    said = {p: _said(p) for p in logs}
+    own = [p for p in logs if said[p].get("scenario_type") == "ste"] if not given else []
     if len(own) == len(logs):
         own = []  # Nothing but experts: then they are what is to be measured.
     experts = [_read_expert(p, wanted) for p in reversed(own)]
@@ -204,7 +207,22 @@ def _log_sources(
 
         return load
 
-    return [Source(n, loader(n, p)) for n, p in zip(names, logs, strict=True) if p not in own]
+    return [
+        Source(n, loader(n, p), agent=str(said[p].get("agent_name") or ""))
+        for n, p in zip(names, logs, strict=True)
+        if p not in own
+    ]
+
+
+def _said(log: Path) -> dict[str, Any]:
+    """What a log says of its scenario; nothing if that cannot be read, which reading it will tell."""
+    from perdure.store.l2logger.check import LogError
+    from perdure.store.l2logger.read import scenario_info
+
+    try:
+        return scenario_info(log)
+    except LogError:
+        return {}
 
 
 def _read_expert(log: Path, measures: Sequence[str] | None) -> History:

@@ -53,11 +53,12 @@ def task_styles(tasks: Sequence[str]) -> dict[str, Style]:
 
 
 def agent_styles(agents: Sequence[str]) -> dict[str, Style]:
-    """A style for each agent, by its place. Mark, dash and colour together repeat late."""
+    """A style for each agent, by its place: no colour comes twice with the same mark among the
+    first 36."""
     return {
         agent: Style(
             AGENT_LIGHT[i % len(AGENT_LIGHT)], AGENT_DARK[i % len(AGENT_DARK)],
-            DASHES[i % len(DASHES)], MARKS[i % len(MARKS)], letter(i),
+            DASHES[i % len(DASHES)], MARKS[(i + i // len(AGENT_LIGHT)) % len(MARKS)], letter(i),
         )
         for i, agent in enumerate(agents)
     }  # fmt: skip

@@ -25,6 +25,7 @@ from rich.text import Text
 from perdure.store.history import PREFERRED
 from perdure.store.lock import Lock
 from perdure.store.log import Lifetime
+from perdure.store.plain import visible
 from perdure.store.rows import decode
 
 SHOWN = 20
@@ -96,7 +97,7 @@ class Watcher:
         else:
             clock = f"elapsed {seconds(elapsed)}   ETA {seconds(_eta(looks, share, elapsed))}"
         line = Text.assemble(
-            ("perdure ", "bold"), f"{plain(str(self.path))}  {words}   {share:.0%}   {clock}"
+            ("perdure ", "bold"), f"{visible(str(self.path))}  {words}   {share:.0%}   {clock}"
         )
         filled = round(BAR * share)
         bar = Text.assemble(("━" * filled, "green"), ("━" * (BAR - filled), "dim"))
@@ -105,7 +106,9 @@ class Watcher:
             key=lambda x: (ORDER.index(x.status), "/experts/" in x.job),
         )
         rows = [self._final(x) if x.status == "done" else x for x in shown[:SHOWN]]
-        return Group(line, bar, _table(rows, len(shown) - len(rows), width < WIDE)), ended
+        failed = [x for x in rows if x.status == "failed" and x.doing]
+        whole = [Text(visible(f"{x.job}: {x.doing}"), style="red") for x in failed]
+        return Group(line, bar, _table(rows, len(shown) - len(rows), width < WIDE), *whole), ended
 
     def _final(self, look: Look) -> Look:
         """A finished lifetime with its final score, which is read once."""
@@ -236,11 +239,6 @@ def final_score(folder: Path) -> tuple[float, str, int] | None:
     return None
 
 
-def plain(text: str) -> str:
-    """Text without control characters and other tricks: names come from files."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
 def short(text: str, most: int) -> str:
     """At most so many characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
@@ -271,11 +269,11 @@ def _table(looks: list[Look], hidden: int, narrow: bool) -> Table:
         blocks = p.get("blocks")
         number = f"{p.get('block', 0) + 1}" if p else ""
         cells: tuple[str | Text, ...] = (
-            Text(plain(x.job)),
+            Text(visible(x.job)),
             Text(x.status, style=STYLES.get(x.status, "green")),
             f"{number}/{blocks}" if blocks else number,
-            Text(short(plain(x.doing), 16 if narrow else 48)),
-            Text(plain(x.score)),
+            Text(short(visible(" ".join(x.doing.split())), 16 if narrow else 48)),
+            Text(visible(x.score)),
             f"{p.get('steps', 0):,}",
             f"{p['rate']:,.0f}/s" if p.get("rate") else "–",
             seconds(together(x.worked)),

@@ -1,15 +1,26 @@
-"""Values as every JSON parser takes them."""
+"""Values as every JSON parser takes them, and text as every terminal may show it."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import os
+import re
 from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
 import numpy as np
+
+_UNSEEN = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
+)
+
+
+def visible(text: str) -> str:
+    """The text with all signs spelt out that are not seen, that move others about, or that a
+    terminal obeys: names and errors come from anywhere. Tabs and line ends stay."""
+    return _UNSEEN.sub(lambda m: f"[U+{ord(m[0]):04X}]", text)
 
 
 def strict_json(value: Any, indent: int | None = 1) -> str:
