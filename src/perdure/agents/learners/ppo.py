@@ -2,70 +2,94 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from math import inf
+from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from perdure.agents.networks.adam import Adam
 from perdure.agents.networks.checks import check_ranges, transitions_of
-from perdure.agents.networks.encoders import Inputs, encoder_for
+from perdure.agents.networks.encoders import Inputs, encoder_for, tower
 from perdure.agents.networks.learner import Minibatch, TorchLearner, network
 from perdure.agents.networks.policies import Categorical, Policy, policy_for
-from perdure.agents.networks.ring import Ring
+from perdure.agents.networks.rollout import Baseline, Rollout, check_baseline, judge
 from perdure.types import Array, Batch, Context, Measures, State, World
 
 
 class ActorCritic(nn.Module):
-    """Two networks: the policy's outputs, and the value. They share nothing, because errors of the
-    value may be of any size and would drown the policy in a common encoder."""
+    """Two networks: the policy's outputs, and the value unless a linear baseline does its work. They
+    share nothing, because errors of the value may be of any size and would drown the policy in a
+    common encoder."""
 
-    def __init__(self, inputs: Inputs, policy: Policy, hidden: Sequence[int]) -> None:
+    def __init__(
+        self, inputs: Inputs, policy: Policy, hidden: Sequence[int], baseline: Baseline
+    ) -> None:
         super().__init__()
         self.policy = policy
-        # The last gain is small where the first policy should favour nothing.
-        self.actor = _network(inputs, hidden, policy.outputs, 0.01)
-        self.critic = _network(inputs, hidden, 1, 1.0)
-
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The policy's outputs and the values."""
-        return self.actor(x), self.critic(x).squeeze(1)
-
-
-def _network(inputs: Inputs, hidden: Sequence[int], outputs: int, gain: float) -> nn.Module:
-    encoder, features = encoder_for(inputs, hidden)
-    head = nn.Linear(features, outputs)
-    for layer in (*encoder.modules(), head):
-        if isinstance(layer, (nn.Linear, nn.Conv2d)):
-            nn.init.orthogonal_(layer.weight, gain if layer is head else 2**0.5)
-            nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
-    return nn.Sequential(encoder, head)
+        self.actor = tower(*encoder_for(inputs, hidden), policy.outputs, 0.01)
+        self.critic = tower(*encoder_for(inputs, hidden), 1, 1.0) if baseline == "mlp" else None
 
 
 class PPOAgent(TorchLearner):
     """Clipped PPO with generalised advantages.
 
-    After every ``rollout`` steps, counted over all slots, it learns them ``epochs`` times in
-    minibatches of ``batch``. In evaluation it does what is most probable if ``greedy``.
+    After every ``rollout`` steps of each task that runs side by side, it learns them ``epochs``
+    times in minibatches of ``batch`` rows of each such task. In evaluation it does what is most
+    probable if ``greedy``. ``std`` is the first spread of continuous actions, in units of half
+    their range.
+
+    ``baseline`` says what a step is compared with: a network of values, or a ``linear`` fit to the
+    returns of the rollout, one for each task.
 
     Advantages are divided by their spread, or by ``floor`` where that is more. Where nothing is
     earned, as when the task has just changed, advantages are noise; blown up to unit spread it
     would drown the entropy, and a policy that settled on the last task would never try anything
-    else. A floor of 0 is the textbook's normalisation.
+    else. A floor of 0 is the textbook's normalisation. Without ``normalise`` they are left as they
+    are.
 
     Each slot's steps are a trajectory of their own, so slots may come and go. A trajectory is cut
     where an episode ends, where the rollout ends and where the task ends; except at a true end it
     is continued by the value of the observation that followed. At the end of a task, what was
     gathered since the last update is learned at once if it makes a minibatch and dropped if not:
     nothing is carried into the next task.
+
+    Presets: ``paper`` is Meta-World's of 2019 (ten episodes of 150 steps a task), completed by
+    garage's values where the paper gives none; ``newer`` is that of Meta-World+.
     """
 
     learns_from = ("environments",)
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "paper": {
+            "lr": 2.5e-4,
+            "gamma": 0.99,
+            "rollout": 1500,
+            "epochs": 10,
+            "entropy": 0.0,
+            "floor": 0.0,
+            "baseline": "linear",
+            "std": 2.0,
+            "max_grad": inf,
+        },
+        "newer": {
+            "lr": 3e-4,
+            "gamma": 0.99,
+            "lam": 0.97,
+            "rollout": 10_000,
+            "batch": 312,
+            "epochs": 16,
+            "entropy": 5e-3,
+            "hidden": (400, 400, 400),
+            "baseline": "linear",
+            "std": 1.0,
+            "normalise": False,
+            "max_grad": 1.0,
+        },
+    }
 
+    steering = ("policy.log_std",)
     net: ActorCritic
-    max_grad = 0.5
     value_weight = 0.5
 
     def __init__(
@@ -82,35 +106,26 @@ class PPOAgent(TorchLearner):
         floor: float = 1.0,
         hidden: Sequence[int] = (64, 64),
         greedy: bool = True,
+        baseline: Baseline = "mlp",
+        std: float = 0.5,
+        normalise: bool = True,
+        max_grad: float = 0.5,
     ) -> None:
         super().__init__(world)
-        check_ranges("ppo", gamma=(gamma, 0, 1), lam=(lam, 0, 1), epochs=(epochs, 1, np.inf))
-        check_ranges("ppo", rollout=(rollout, 2, np.inf), batch=(batch, 2, np.inf))
+        check_ranges("ppo", gamma=(gamma, 0, 1), lam=(lam, 0, 1), epochs=(epochs, 1, inf))
+        check_ranges("ppo", rollout=(rollout, 2, inf), batch=(batch, 2, inf), std=(std, 1e-6, inf))
         for name, value in {"lr": lr, "clip": clip, "entropy": entropy, "floor": floor}.items():
-            check_ranges("ppo", **{name: (value, 0, np.inf)})
+            check_ranges("ppo", **{name: (value, 0, inf)})
         self.inputs = Inputs(world.observation_space)
-        self.policy = policy_for("ppo", world.action_space)
+        check_baseline("ppo", baseline, self.inputs)
+        self.policy = policy_for("ppo", world.action_space, std)
         self.predicts = "logits" if isinstance(self.policy, Categorical) else "numbers"
-        self.net = network(world, lambda: ActorCritic(self.inputs, self.policy, hidden))
+        self.net = network(world, lambda: ActorCritic(self.inputs, self.policy, hidden, baseline))
         self.optimizer = Adam(self.net.parameters(), lr)
         self.gamma, self.lam, self.clip, self.entropy = gamma, lam, clip, entropy
-        self.floor = max(floor, 1e-8)
-        self.rollout, self.batch, self.epochs, self.greedy = rollout, batch, epochs, greedy
-        seen = (self.inputs.row, self.inputs.dtype)
-        self.rows = Ring(
-            # A step of all slots may start one row before the rollout is full.
-            rollout + world.slots,
-            {
-                "obs": seen,
-                "drawn": (self.policy.row, self.policy.dtype),
-                "rewards": ((), np.float32),
-                "terminated": ((), np.bool_),
-                "truncated": ((), np.bool_),
-                "next_obs": seen,
-                "slot": ((), np.int64),
-            },
-        )
-        self.drawn: Array = np.empty((0, *self.policy.row), self.policy.dtype)
+        self.floor, self.normalise, self.max_grad = max(floor, 1e-8), normalise, max_grad
+        self.batch, self.epochs, self.greedy = batch, epochs, greedy
+        self.rows = Rollout(world, self.inputs, self.policy, rollout)
 
     def act(self, obs: Any, ctx: Context) -> Array:
         with torch.inference_mode():
@@ -118,28 +133,16 @@ class PPOAgent(TorchLearner):
             if not ctx.learning:
                 rng = None if self.greedy else self.rng
                 return self.policy.to_space(self.policy.draw(outputs, rng))
-            # Kept until learn(): clipping into the space must not change what is learned.
-            self.drawn = self.policy.draw(outputs, self.rng)
-        return self.policy.to_space(self.drawn)
+            self.rows.drawn = self.policy.draw(outputs, self.rng)
+        return self.policy.to_space(self.rows.drawn)
 
     def learn(self, batch: Batch, ctx: Context) -> Measures | None:
         moves, rewards = transitions_of("ppo", batch)
-        self.rows.add(
-            len(moves),
-            obs=moves.obs,
-            drawn=self.drawn,
-            rewards=rewards,
-            terminated=moves.terminated,
-            truncated=moves.truncated,
-            next_obs=moves.next_obs,
-            slot=ctx.slots,
-        )
-        self.drawn = self.drawn[:0]
-        return self.update() if len(self.rows) >= self.rollout else None
+        return self.update() if self.rows.add(moves, rewards, ctx) else None
 
     def leave(self, ctx: Context) -> None:
         # The innermost boundary comes first and leaves nothing for the outer ones.
-        if ctx.learning and len(self.rows) >= self.batch:
+        if ctx.learning and len(self.rows) >= self.batch * self.rows.beside:
             self.update()
         elif ctx.learning:
             self.rows.clear()
@@ -148,86 +151,63 @@ class PPOAgent(TorchLearner):
         """Learn the rollout, then forget it."""
         data = self.rollout_data()
         n = len(data["obs"])
+        parts = max(1, round(n / (self.batch * self.rows.beside)))
         totals: dict[str, float] = {}
-        count = 0
         for _ in range(self.epochs):
             order = torch.from_numpy(self.rng.permutation(n))
             # Minibatches as even as can be: a last one of a few rows would be mostly noise.
-            for rows in order.tensor_split(max(1, round(n / self.batch))):
+            for rows in order.tensor_split(parts):
                 for name, value in self.descend({k: v[rows] for k, v in data.items()}).items():
                     totals[name] = totals.get(name, 0.0) + value
-                count += 1
         self.rows.clear()
-        return {name: total / count for name, total in totals.items()}
+        return {name: total / (self.epochs * parts) for name, total in totals.items()}
 
     def rollout_data(self) -> Minibatch:
         """The rollout as one batch, with advantages and returns by the policy that made it."""
-        # By slot, then by time: each slot's trajectory in one piece.
-        order = np.argsort(self.rows["slot"], kind="stable")
-        rows = self.rows.take(order)
+        rows = self.rows.trajectories()
         obs, drawn = self.inputs(rows["obs"]), torch.tensor(rows["drawn"])
         with torch.inference_mode():
-            outputs, values = self.net(obs)
-            log_prob, _ = self.policy.log_prob(outputs, drawn)
-            after = self.net.critic(self.inputs(rows["next_obs"])).squeeze(1).numpy()
-        cut = rows["terminated"] | rows["truncated"]
-        cut[:-1] |= rows["slot"][1:] != rows["slot"][:-1]
-        advantages = gae(
-            rows["rewards"], values.numpy(), after * ~rows["terminated"], cut, self.gamma, self.lam
-        )
+            log_prob, _ = self.policy.log_prob(self.net.actor(obs), drawn)
+        after = self.inputs(rows["next_obs"])
+        advantages, returns = judge(rows, obs, after, self.net.critic, self.gamma, self.lam)
         return {
             "obs": obs,
             "drawn": drawn,
             # Cloned because tensors made in inference mode may not meet autograd.
             "log_prob": log_prob.clone(),
-            "advantages": torch.tensor(advantages),
-            "returns": torch.tensor(advantages + values.numpy()),
+            "advantages": advantages,
+            "returns": returns,
         }
 
     def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
-        outputs, values = self.net(batch["obs"])
-        log_prob, entropy = self.policy.log_prob(outputs, batch["drawn"])
-        advantages = batch["advantages"] - batch["advantages"].mean()
-        advantages = advantages / advantages.std(unbiased=False).clamp(min=self.floor)
+        log_prob, entropy = self.policy.log_prob(self.predict(batch), batch["drawn"])
+        advantages = batch["advantages"]
+        if self.normalise:
+            advantages = advantages - advantages.mean()
+            advantages = advantages / advantages.std(unbiased=False).clamp(min=self.floor)
         ratio = torch.exp(log_prob - batch["log_prob"])
         clipped = ratio.clamp(1 - self.clip, 1 + self.clip)
         policy_loss = -torch.min(ratio * advantages, clipped * advantages).mean()
-        value_loss = nn.functional.mse_loss(values, batch["returns"])
         spread = entropy.mean()
-        loss = policy_loss + self.value_weight * value_loss - self.entropy * spread
-        return loss, {
-            "loss": loss.detach(),
-            "value_loss": value_loss.detach(),
-            "entropy": spread.detach(),
-        }
+        loss = policy_loss - self.entropy * spread
+        measures: dict[str, Tensor] = {}
+        if self.net.critic is not None:
+            values = self.net.critic(batch["obs"]).squeeze(1)
+            value_loss = nn.functional.mse_loss(values, batch["returns"])
+            loss = loss + self.value_weight * value_loss
+            measures["value_loss"] = value_loss.detach()
+        return loss, {"loss": loss.detach(), **measures, "entropy": spread.detach()}
 
     def predict(self, batch: Minibatch) -> Tensor:
         outputs: Tensor = self.net.actor(batch["obs"])
         return outputs
 
     def state(self) -> dict[str, Array]:
-        return {**super().state(), **self.rows.state("rollout"), "drawn": self.drawn.copy()}
+        return {**super().state(), **self.rows.state()}
 
     def load(self, state: State) -> None:
         super().load(state)
-        self.rows.load("rollout", state)
-        self.drawn = np.array(state["drawn"])
-
-
-def gae(rewards: Array, values: Array, after: Array, cut: Array, gamma: float, lam: float) -> Array:
-    """Generalised advantages of trajectories that lie one after another.
-
-    ``after`` is the value of what followed each step, zero after a true end; ``cut`` marks the last
-    step of each trajectory.
-    """
-    errors = (rewards + gamma * after - values).tolist()
-    carry = (gamma * lam * ~cut).tolist()
-    out = np.empty(len(errors), np.float32)
-    running = 0.0
-    for i in range(len(errors) - 1, -1, -1):
-        running = errors[i] + carry[i] * running
-        out[i] = running
-    return out
+        self.rows.load(state)
 
 
 agent = PPOAgent

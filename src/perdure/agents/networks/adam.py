@@ -2,12 +2,11 @@
 
 A small network has a dozen small tensors, and torch.optim spends more time going through them than
 computing; its first use also imports a second of compiler. Here all parameters are views of one
-vector, and so are their gradients: a step is a few operations, whatever the network.
+vector, and so are their gradients: a step is one operation, whatever the network.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -61,11 +60,23 @@ class Adam:
                 "not with net.zero_grad(), and change them in place"
             )
         self.steps += 1
-        first, second = self.betas
-        self.mean.lerp_(self.grads, 1 - first)
-        self.square.mul_(second).addcmul_(self.grads, self.grads, value=1 - second)
-        root = self.square.sqrt().div_(math.sqrt(1 - second**self.steps)).add_(self.eps)
-        self.weights.addcdiv_(self.mean, root, value=-self.lr / (1 - first**self.steps))
+        # What torch.optim.Adam(fused=True) comes down to: one pass over the vectors, where single
+        # operations would take seven.
+        torch._fused_adam_(
+            [self.weights],
+            [self.grads],
+            [self.mean],
+            [self.square],
+            [],
+            [torch.tensor(float(self.steps))],
+            lr=self.lr,
+            beta1=self.betas[0],
+            beta2=self.betas[1],
+            weight_decay=0.0,
+            eps=self.eps,
+            amsgrad=False,
+            maximize=False,
+        )
 
     def state(self, prefix: str) -> dict[str, Array]:
         """Copies of the moments; the parameters themselves belong to their network."""

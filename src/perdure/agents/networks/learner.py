@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from perdure.agent import Agent
 from perdure.agents.networks.adam import Adam
-from perdure.agents.networks.encoders import Inputs
+from perdure.agents.networks.encoders import Inputs, laid_out
 from perdure.seeds import seed_for
 from perdure.types import Array, State, World
 
@@ -68,6 +68,7 @@ class TorchLearner(Agent):
         keep = self.strategy
         if keep is not None:
             batch = keep.extend(batch)
+            batch = {**batch, "obs": laid_out(batch["obs"])}
         loss, measures = self.loss(batch)
         if keep is not None:
             loss = keep.objective(batch, loss)

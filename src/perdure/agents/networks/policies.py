@@ -38,6 +38,14 @@ class Policy(nn.Module):
     def log_prob(self, outputs: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
         """For each row, the log-probability of the drawn action, and the entropy."""
 
+    @abstractmethod
+    def terms(self, outputs: Tensor) -> Tensor:
+        """All that fixes each row's distribution, learned spreads included."""
+
+    @abstractmethod
+    def divergence(self, old: Tensor, new: Tensor) -> Tensor:
+        """Kullback and Leibler's D(old ‖ new) of each row, given the :meth:`terms` of both."""
+
 
 class Categorical(Policy):
     """One of n actions; the outputs are logits."""
@@ -63,6 +71,14 @@ class Categorical(Policy):
         logs = torch.log_softmax(outputs, dim=1)
         entropy = -(logs.exp() * logs).sum(dim=1)
         return logs.gather(1, drawn.unsqueeze(1)).squeeze(1), entropy
+
+    def terms(self, outputs: Tensor) -> Tensor:
+        """Log-probabilities."""
+        return torch.log_softmax(outputs, dim=1)
+
+    def divergence(self, old: Tensor, new: Tensor) -> Tensor:
+        """Σ p (log p − log q)."""
+        return (old.exp() * (old - new)).sum(dim=1)
 
 
 class Gaussian(Policy):
@@ -103,11 +119,22 @@ class Gaussian(Policy):
         entropy = (constant + 0.5).sum().expand(len(drawn))
         return -(0.5 * z * z + constant).sum(dim=1), entropy
 
+    def terms(self, outputs: Tensor) -> Tensor:
+        """Means and log standard deviations."""
+        return torch.cat([outputs, self.log_std.expand_as(outputs)], dim=1)
 
-def policy_for(agent: str, space: gymnasium.Space[Any]) -> Policy:
-    """The policy that acts in this space."""
+    def divergence(self, old: Tensor, new: Tensor) -> Tensor:
+        """Σ log(τ/σ) + (σ² + (μ − ν)²) / 2τ² − ½, for N(μ, σ) and N(ν, τ)."""
+        (mean, log_std), (other, other_std) = old.chunk(2, dim=1), new.chunk(2, dim=1)
+        ratio = torch.exp(2 * (log_std - other_std))
+        apart = (mean - other).square() * torch.exp(-2 * other_std)
+        return (other_std - log_std + (ratio + apart - 1) / 2).sum(dim=1)
+
+
+def policy_for(agent: str, space: gymnasium.Space[Any], spread: float = 0.5) -> Policy:
+    """The policy that acts in this space; ``spread`` is how widely numbers are drawn at first."""
     if isinstance(space, spaces.Discrete):
         return Categorical(space)
     if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
-        return Gaussian(space)
+        return Gaussian(space, spread)
     raise SpecError(f"{agent} acts in Discrete and real-valued Box spaces, not in {space}")

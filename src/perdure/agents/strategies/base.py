@@ -54,8 +54,12 @@ CLOSED = (
 )
 
 
-def why_not(strategy: type[Strategy], learner: Offers) -> str:
-    """Why a strategy cannot work with a learner or a class of learners; empty if it can."""
+def why_not(strategy: type[Strategy], learner: Any) -> str:
+    """Why a strategy cannot work with a learner or a class of learners; empty if it can. An agent
+    that is no such learner may say why, as ``closed``."""
+    kind = learner if isinstance(learner, type) else type(learner)
+    if not issubclass(kind, TorchLearner):
+        return str(getattr(learner, "closed", CLOSED))
     for need in strategy.needs:
         offered, reason = NEEDS[need]
         if not offered(learner):
@@ -82,8 +86,7 @@ def works_with(strategy: type[Strategy]) -> tuple[list[str], dict[str, str]]:
         except PerdureError as e:
             refused[name] = str(e)
             continue
-        offers = isinstance(learner, type) and issubclass(learner, TorchLearner)
-        reason = why_not(strategy, learner) if offers else CLOSED
+        reason = why_not(strategy, learner)
         if reason:
             refused[name] = reason
         else:
@@ -96,10 +99,12 @@ class Strategy:
 
     needs: ClassVar[tuple[str, ...]] = ()
     """Names of :data:`NEEDS`."""
+    weight: float = 0.0
+    """The present task's part of a loss that has one for the past; 0 is its fair share."""
 
     def __init__(self, learner: TorchLearner) -> None:
         name = type(self).__module__.rpartition(".")[2]
-        reason = why_not(type(self), learner) if isinstance(learner, TorchLearner) else CLOSED
+        reason = why_not(type(self), learner)
         if reason:
             raise SpecError(
                 f"strategy {name} cannot work with {type(learner).__name__}: {reason} "
@@ -127,8 +132,9 @@ class Strategy:
 
     @property
     def present(self) -> float:
-        """The present task's fair share of learning: 1 / the number of tasks so far."""
-        return 1 / max(self.tasks, 1)
+        """The present task's part of the loss: ``weight``, or its fair share, 1 / the number of
+        tasks so far."""
+        return self.weight or 1 / max(self.tasks, 1)
 
     def extend(self, batch: Minibatch) -> Minibatch:
         """The minibatch to learn from."""

@@ -10,8 +10,9 @@ z ~ N(0, I) as there are rows in the minibatch::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -26,9 +27,14 @@ from perdure.types import Array, State
 
 class DGR(Strategy):
     """Keeps no rows. ``generator`` are the widths of the VAE's hidden layers; it learns with
-    ``generator_lr``, or with 0 at the learner's rate."""
+    ``generator_lr``, or with 0 at the learner's rate. A ``weight`` takes the place of 1/t. As it is,
+    the generator is that of OpenLORIS-Object's authors; ``openloris-small`` has one for two cores.
+    """
 
     needs = ("data", "logits")
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "openloris-small": {"generator": (200,), "latent": 50},
+    }
 
     def __init__(
         self,
@@ -37,9 +43,12 @@ class DGR(Strategy):
         generator: Sequence[int] = (400, 400),
         generator_lr: float = 0.0,
         likelihood: Likelihood = "fitting",
+        weight: float = 0.0,
     ) -> None:
         super().__init__(learner)
         check_ranges("dgr", latent=(latent, 1, inf), generator_lr=(generator_lr, 0, inf))
+        check_ranges("dgr", weight=(weight, 0, 1))
+        self.weight = weight
         kind, shape = chosen("dgr", learner, likelihood), learner.inputs.shape
         self.generator = Companion(
             learner, generator_lr, lambda: VAE(latent, tuple(generator), shape, kind)

@@ -29,9 +29,10 @@ class DistilledDGR(DGR):
         generator: Sequence[int] = (400, 400),
         generator_lr: float = 0.0,
         likelihood: Likelihood = "fitting",
+        weight: float = 0.0,
         temperature: float = 2.0,
     ) -> None:
-        super().__init__(learner, latent, generator, generator_lr, likelihood)
+        super().__init__(learner, latent, generator, generator_lr, likelihood, weight)
         check_ranges("dgr_distill", temperature=(temperature, 1e-6, inf))
         self.temperature = temperature
 

@@ -7,8 +7,9 @@ After task k with parameters θ^k and Fisher information F^k, every later task l
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 from torch import Tensor
 
@@ -29,7 +30,15 @@ class EWC(Strategy):
     a gradient of its own; ``labels`` says which class a sample stands for. What others compute can
     be had: ``group`` rows that share one gradient (LIBERO and Avalanche square the mean gradient of
     a minibatch), and ``divisor="n-1"`` (the code of OpenLORIS-Object).
+
+    The preset ``openloris`` is that of OpenLORIS-Object's authors, with as many samples as a task has
+    frames; ``openloris-small`` has their strength and fewer samples.
     """
+
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "openloris": {"strength": 5240.0, "samples": 12_283, "divisor": "n-1"},
+        "openloris-small": {"strength": 5240.0},
+    }
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ class Joint(Strategy):
         self.memory: list[Distinct] = []
 
     def begin(self) -> None:
-        self.memory.append(Distinct())
+        self.memory.append(Distinct(self.learner.inputs))
 
     def extend(self, batch: Minibatch) -> Minibatch:
         self.memory[-1].offer(batch)
@@ -58,7 +58,7 @@ class Joint(Strategy):
         return out
 
     def load(self, state: State) -> None:
-        self.memory = [Distinct() for _ in range(int(state["tasks kept"]))]
+        self.memory = [Distinct(self.learner.inputs) for _ in range(int(state["tasks kept"]))]
         for k, task in enumerate(self.memory):
             task.load(f"memory{k}", state)
 

@@ -25,11 +25,22 @@ from perdure.types import Array, State
 
 
 class LwF(Strategy):
-    """Keeps one copy of the network and no rows."""
+    """Keeps one copy of the network and no rows. A ``weight`` takes the place of 1/t.
 
-    def __init__(self, learner: TorchLearner, temperature: float = 2.0, hard: bool = False) -> None:
+    The authors of OpenLORIS-Object published both: their README has soft targets, their script hard
+    ones.
+    """
+
+    def __init__(
+        self,
+        learner: TorchLearner,
+        temperature: float = 2.0,
+        hard: bool = False,
+        weight: float = 0.0,
+    ) -> None:
         super().__init__(learner)
-        check_ranges("lwf", temperature=(temperature, 1e-6, inf))
+        check_ranges("lwf", temperature=(temperature, 1e-6, inf), weight=(weight, 0, 1))
+        self.weight = weight
         if hard and learner.predicts != "logits":
             raise SpecError(
                 f"lwf: hard=true needs classes, and {type(learner).__name__} predicts numbers here"

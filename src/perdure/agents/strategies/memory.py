@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from perdure.agents.networks.encoders import Inputs
 from perdure.agents.networks.learner import Minibatch
 from perdure.errors import SpecError
 from perdure.types import Array, State
@@ -129,9 +130,11 @@ class Quotas:
 
 
 class Distinct:
-    """Every row it was ever offered, once: rows come again with every epoch."""
+    """Every row it was ever offered, once: rows come again with every epoch. Observations that came
+    as bytes are kept as bytes."""
 
-    def __init__(self) -> None:
+    def __init__(self, inputs: Inputs) -> None:
+        self.inputs = inputs
         self.columns: dict[str, Array] = {}
         self.rows = 0
         self.known: set[bytes] = set()
@@ -142,6 +145,9 @@ class Distinct:
     def offer(self, batch: Minibatch) -> None:
         """Keep the rows that are new."""
         rows = {name: value.detach().numpy() for name, value in batch.items()}
+        self._keep({**rows, "obs": self.inputs.packed(batch["obs"])})
+
+    def _keep(self, rows: dict[str, Array]) -> None:
         new = []
         for i in range(len(next(iter(rows.values())))):
             digest = hashlib.blake2b(digest_size=16)
@@ -165,7 +171,8 @@ class Distinct:
 
     def at(self, indices: Array) -> Minibatch:
         """The rows at these places."""
-        return {name: torch.tensor(v[indices]) for name, v in self.columns.items()}
+        rows = {name: torch.tensor(v[indices]) for name, v in self.columns.items()}
+        return {**rows, "obs": self.inputs.unpacked(rows["obs"])}
 
     def state(self, prefix: str) -> dict[str, Array]:
         """Copies of the rows."""
@@ -173,14 +180,14 @@ class Distinct:
 
     def load(self, prefix: str, state: State) -> None:
         """Take over rows that :meth:`state` gave."""
-        columns = {
-            key.removeprefix(f"{prefix}."): torch.tensor(value)
+        rows = {
+            key.removeprefix(f"{prefix}."): np.asarray(value)
             for key, value in state.items()
             if key.startswith(f"{prefix}.")
         }
-        self.__init__()  # type: ignore[misc]
-        if columns:
-            self.offer(columns)
+        self.columns, self.rows, self.known = {}, 0, set()
+        if rows:
+            self._keep(rows)
 
 
 def joined(parts: list[Minibatch]) -> Minibatch:

@@ -13,6 +13,9 @@ learned, uses all weights. A task ends when the next one begins, so that it is f
 pruning and from then on after it. A layer is any parameter of two or more dimensions, so recurrent
 weights and tokens are covered. Biases, norm layers with their running statistics, and whatever else
 is no layer belong to the first task, except what only steers learning.
+
+A learner whose loss means nothing on rows of the past, such as PPO, is retrained to answer them as
+it did before it was pruned.
 """
 
 from __future__ import annotations
@@ -29,7 +32,9 @@ from torch import Tensor, nn
 from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.learner import Minibatch, TorchLearner
 from perdure.agents.strategies.base import Strategy
+from perdure.agents.strategies.distillation import numbers, soft
 from perdure.agents.strategies.memory import Reservoir, rows_of
+from perdure.agents.strategies.persample import evaluating
 from perdure.types import Array, Context, State
 
 NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm)
@@ -41,8 +46,6 @@ class PackNet(Strategy):
 
     A task that comes again is a task of its own: it gets more weights.
     """
-
-    needs = ("replay",)
 
     def __init__(
         self, learner: TorchLearner, prune: float = 0.75, retrain: int = 200, memory: int = 1000
@@ -87,8 +90,27 @@ class PackNet(Strategy):
             weights = self.learner.optimizer.weights
             weights.copy_(torch.where(self.fixed, self.held, weights))
 
+    def objective(self, batch: Minibatch, loss: Tensor) -> Tensor:
+        aim = batch.get("packnet aim")
+        if aim is None:
+            return loss
+        answers = self.learner.predict(batch)
+        return (
+            soft(answers, aim, 1.0) if self.learner.predicts == "logits" else numbers(answers, aim)
+        )
+
+    def _material(self) -> Minibatch:
+        """The rows to learn again, with the answers to aim at where the learner's own loss will not
+        do."""
+        rows = self.seen.all()
+        if self.learner.replayable or not len(self.seen):
+            return rows
+        with torch.no_grad(), evaluating(self.learner.net):
+            return {**rows, "packnet aim": self.learner.predict(rows)}
+
     def end(self) -> None:
         self.learned.append(self.task)
+        material = self._material()
         number, weights = len(self.learned), self.learner.optimizer.weights
         for where in self.layers:
             free = self.owner[where] == 0
@@ -103,7 +125,8 @@ class PackNet(Strategy):
         self._fix(self.owner != number)
         self.retraining = True
         for _ in range(self.retrain if len(self.seen) else 0):
-            self.learner.descend(self.seen.draw(self.rows, self.rng))
+            drawn = self.rng.integers(len(self.seen), size=self.rows)
+            self.learner.descend({name: rows[drawn] for name, rows in material.items()})
         self.retraining = False
         self._fix(self.owner > 0)
 

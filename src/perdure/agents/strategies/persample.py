@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
+from perdure.agents.networks.encoders import laid_out
 from perdure.agents.networks.learner import Minibatch, TorchLearner
 from perdure.agents.strategies.memory import rows_of
 
@@ -30,6 +31,8 @@ Of: TypeAlias = Callable[[Tensor], Tensor]
 CHUNK, ROOM, PROBE = 64, 1 << 24, 8
 """Rows at once: at most so many, and at most so many numbers of their gradients (64 MB). Rows that
 show whether a network's layers are known."""
+CACHE = 1 << 18
+"""Numbers that a core keeps at hand (1 MB)."""
 
 
 @contextmanager
@@ -53,6 +56,7 @@ def mean_gradients(
     squaring it is another, smaller thing. Rows that fill no group are left out.
     """
     n = rows_of(rows)
+    rows = {**rows, "obs": laid_out(rows["obs"])}
     with evaluating(learner.net):
         if group > 1:
             group = min(group, n)
@@ -82,6 +86,9 @@ def by_layers(learner: TorchLearner, rows: Minibatch, score: Score, of: Of) -> T
     finally:
         for handle in handles:
             handle.remove()
+    flat = torch.zeros_like(learner.optimizer.weights)
+    if not passed:
+        return flat  # No layer is known.
     # Back to the outputs of layers only: nobody needs the gradient of the parameters themselves.
     sent = torch.autograd.grad(
         total, [o for _, _, o in passed], allow_unused=True, materialize_grads=True
@@ -92,7 +99,6 @@ def by_layers(learner: TorchLearner, rows: Minibatch, score: Score, of: Of) -> T
         for p, found in ((layer.weight, weight), (layer.bias, bias)):
             if p is not None:
                 sums[id(p)] = found
-    flat = torch.zeros_like(learner.optimizer.weights)
     start = 0
     for p in learner.optimizer.parameters:
         if id(p) in sums:
@@ -183,24 +189,43 @@ def _linear(layer: nn.Module, x: Tensor, back: Tensor, of: Of) -> tuple[Tensor, 
 
 
 def _convolution(layer: nn.Module, x: Tensor, back: Tensor, of: Of) -> tuple[Tensor, Tensor]:
-    assert isinstance(layer, nn.Conv2d)
-    shape = {name: getattr(layer, name) for name in ("dilation", "padding", "stride")}
-    back = back.flatten(2)
-    total = torch.zeros(len(layer.weight), layer.weight[0].numel())
-    size = max(1, ROOM // (x[0].numel() * layer.weight[0, 0].numel() + total.numel()))
+    assert isinstance(layer, nn.Conv2d) and not isinstance(layer.padding, str)
+    outputs, channels, high, wide = layer.weight.shape
+    (down, right), (by, along), (apart, aside) = layer.padding, layer.stride, layer.dilation
+    tall, broad = back.shape[2:]
+    x = nn.functional.pad(x, (right, right, down, down))
+    # Numbers are copied in runs: along the channels, or along the picture if those are few.
+    few = channels < broad
+    x = x.contiguous() if few else laid_out(x)
+    sample, channel, row, column = x.stride()
+    under = x.as_strided(  # What lies under each weight of the kernel, at each place.
+        (len(x), high, wide, channels, tall, broad),
+        (sample, row * apart, column * aside, channel, row * by, column * along),
+    )
+    places, weights = tall * broad, high * wide * channels
+    back = back.permute(0, 2, 3, 1).flatten(1, 2)
+    total = torch.zeros(outputs, weights)
+    size = max(1, CACHE // (places * weights + total.numel()))
     for start in range(0, len(x), size):
-        patches = nn.functional.unfold(x[start : start + size], layer.kernel_size, **shape)
-        total += of(back[start : start + size] @ patches.transpose(1, 2)).sum(0)
-    return total, of(back.sum(2)).sum(0)
+        some = under[start : start + size]
+        if few:
+            patches = some.reshape(-1, weights, places).transpose(1, 2)
+        else:
+            patches = some.permute(0, 4, 5, 1, 2, 3).reshape(-1, places, weights)
+        total += of(back[start : start + size].transpose(1, 2) @ patches).sum(0)
+    weight = total.view(outputs, high, wide, channels).permute(0, 3, 1, 2)
+    return weight, of(back.sum(1)).sum(0)
 
 
 def _batch_norm(layer: nn.Module, x: Tensor, back: Tensor, of: Of) -> tuple[Tensor, Tensor]:
     assert isinstance(layer, nn.modules.batchnorm._BatchNorm)
-    fixed = (layer.running_mean, layer.running_var, None, None, False, 0.0, layer.eps)
-    normal = nn.functional.batch_norm(x, *fixed)
-    scaled = normal * back
+    assert layer.running_mean is not None and layer.running_var is not None
+    scaled = x * back
     if x.dim() > 2:
-        scaled, back = scaled.flatten(2).sum(2), back.flatten(2).sum(2)
+        places = tuple(range(2, x.dim()))
+        scaled, back = scaled.sum(places), back.sum(places)
+    # The sum over places of what came in, normalised, times what is sent back.
+    scaled = (scaled - layer.running_mean * back) * (layer.running_var + layer.eps).rsqrt()
     return of(scaled).sum(0), of(back).sum(0)
 
 

@@ -7,15 +7,16 @@ x' = G'(z), z ~ N(0, I)::
     L = (1/t) [ℓ(x, y) + V(x)] + (1 − 1/t) [soft distillation_T (f(x'), f'(x')) + V(x')]
 
 Encoder and head stay the learner's: any encoder will do, and prediction ignores the latent. Latent
-and decoder are the strategy's, with an optimiser of their own. The network of the original is
-``rtf+classifier,hidden=[400,400]``.
+and decoder are the strategy's, with an optimiser of their own. The original has no convolutions:
+``rtf+classifier,convolutions=none,hidden=[400,400]``, which is also the preset ``openloris``. In few
+batches such a network learns next to nothing, so that ``openloris-small`` keeps the convolutions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
-from typing import Protocol, cast
+from typing import Any, ClassVar, Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -50,9 +51,13 @@ class Feedback(nn.Module):
 
 class RtF(Strategy):
     """Keeps no rows. ``decoder`` are the widths of the decoder's hidden layers; it learns with
-    ``decoder_lr``, or with 0 at the learner's rate."""
+    ``decoder_lr``, or with 0 at the learner's rate. A ``weight`` takes the place of 1/t."""
 
     needs = ("data", "logits", "encoder")
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "openloris": {"convolutions": "none", "hidden": (400, 400), "dropout": 0.0},
+        "openloris-small": {"decoder": (200,), "latent": 50},
+    }
 
     def __init__(
         self,
@@ -61,9 +66,12 @@ class RtF(Strategy):
         decoder: Sequence[int] = (400, 400),
         decoder_lr: float = 0.0,
         likelihood: Likelihood = "fitting",
+        weight: float = 0.0,
         temperature: float = 2.0,
     ) -> None:
         super().__init__(learner)
+        check_ranges("rtf", weight=(weight, 0, 1))
+        self.weight = weight
         check_ranges("rtf", latent=(latent, 1, inf), decoder_lr=(decoder_lr, 0, inf))
         check_ranges("rtf", temperature=(temperature, 1e-6, inf))
         self.temperature, self.parts = temperature, cast(Encoded, learner)

@@ -2,13 +2,15 @@
 
 A task is ``openloris/FACTOR@segmentK`` (K = 1 to 9, three a level) or ``openloris/FACTOR@levelL``
 (L = 1 to 3, its three segments together), with FACTOR one of illumination, occlusion, pixel and
-clutter. The agent sees the whole frame squashed to a square and answers with a label.
+clutter. The agent sees the whole frame squashed to a square, or features that a network trained on
+ImageNet finds in it, and answers with a label.
 
 ==========  ==========================  ================================================
 parameter   default                     what
 ==========  ==========================  ================================================
 root        $PERDURE_OPENLORIS          the data's folder, in any layout of ``layouts``
-size        32                          pixels of a side
+track       pixels                      ``pixels``, or ``features``: 1280 of EfficientNet-Lite0
+size        32; 128 for features        pixels of a side
 labels      121                         121 objects, 40 categories, 69 objects of the older release
 batch_size  32                          frames in a training batch
 test        test                        what evaluation reads: ``test`` or ``validation``
@@ -29,6 +31,7 @@ from gymnasium import spaces
 from perdure.errors import UnknownName
 from perdure.suites.openloris import protocols
 from perdure.suites.openloris.data import LEVELS, frames, parameters, segments
+from perdure.suites.openloris.features import HIGHEST, WIDTH
 from perdure.suites.openloris.layouts import BATCH, FACTORS, SEGMENTS, Dataset, load, manifest
 from perdure.types import Curriculum, Data, Suite, Task
 
@@ -57,8 +60,10 @@ class OpenLorisSuite(Suite):
     def spaces(self, task: Task) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
         self._check(task)
         p = parameters(task)
-        shape = (p["size"], p["size"], 3)
-        return spaces.Box(0, 255, shape, np.uint8), spaces.Discrete(p["labels"])
+        seen: spaces.Box[Any] = spaces.Box(0, 255, (p["size"], p["size"], 3), np.uint8)
+        if p["track"] == "features":
+            seen = spaces.Box(0, HIGHEST, (WIDTH,), np.float32)
+        return seen, spaces.Discrete(p["labels"])
 
     def curricula(self) -> Mapping[str, Callable[..., Curriculum]]:
         return protocols.CURRICULA

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
@@ -17,6 +19,7 @@ from rich.progress import (
 
 from perdure.errors import PerdureError
 from perdure.suites.openloris import data, layouts
+from perdure.suites.openloris.features import SIZE
 from perdure.suites.openloris.gallery import gallery
 from perdure.suites.openloris.render import render
 
@@ -48,10 +51,7 @@ def _render(
     side_files: bool,
 ) -> None:
     """Render a dataset into ROOT, by default where the suite looks for one. Again is resume."""
-    console = Console(stderr=True)
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress("rendering", *columns, console=console) as bar:
-        task = bar.add_task("", total=None)
+    with _bar("rendering") as report:
         where = render(
             root or data.rendered(),
             instances,
@@ -60,9 +60,22 @@ def _render(
             workers,
             seed,
             side_files,
-            report=lambda done, total: bar.update(task, completed=done, total=total),
+            report=report,
         )
     click.echo(f"{where}: {instances} objects, 36 segments of {frames} frames each")
+
+
+@main.command("features")
+@click.argument("root", required=False)
+@click.option("--size", default=SIZE, show_default=True, help="Pixels of a side.")
+def _features(root: str | None, size: int) -> None:
+    """Make the features that runs with track=features read, of all frames in ROOT. Again is resume.
+
+    Without it, runs make them as they need them.
+    """
+    with _bar("features") as report:
+        rows = data.embed_all(root, size, report)
+    click.echo(f"{rows:,} frames have features")
 
 
 @main.command("check")
@@ -88,6 +101,14 @@ def _gallery(out: Path) -> None:
     """Draw all 121 objects into OUT, and every factor and level beside it."""
     for made in gallery(out):
         click.echo(str(made))
+
+
+@contextlib.contextmanager
+def _bar(name: str) -> Iterator[Callable[[int, int], None]]:
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(name, *columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def entry() -> None:

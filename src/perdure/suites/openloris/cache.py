@@ -1,12 +1,14 @@
-"""Frames at the size a network reads, as memory-mapped bytes: decoded once, then at memory speed."""
+"""What is made of frames once and then read at memory speed: memory-mapped files in the cache folder."""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,9 +28,9 @@ def folder() -> Path:
     return (Path(base).expanduser() if base else Path.home() / ".cache") / "perdure"
 
 
-def stamp(root: Path, files: Sequence[str], size: int) -> str:
-    """A key that changes with the size, the list of frames, and any frame's length or time."""
-    digest = hashlib.blake2b(f"1 {size}".encode(), digest_size=12)
+def stamp(root: Path, files: Sequence[str], recipe: str) -> str:
+    """A key that changes with the recipe, the list of frames, and any frame's length or time."""
+    digest = hashlib.blake2b(recipe.encode(), digest_size=12)
     for name in files:
         try:
             s = os.stat(root / name)
@@ -40,43 +42,59 @@ def stamp(root: Path, files: Sequence[str], size: int) -> str:
 
 def frames(root: Path, files: Sequence[str], size: int) -> Array:
     """Frames squashed to ``size`` × ``size`` RGB bytes, whole, as the authors did."""
-    shape = (len(files), size, size, 3)
-    path = folder() / "openloris" / "frames" / f"{stamp(root, files, size)}.npy"
-    if path.exists():
-        ready = _open(path, shape)
-        if ready is not None:
-            return ready
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Two processes may write at once: each its own file, and the last rename wins with equal bytes.
-    unfinished = path.with_name(f".{path.stem}.{os.getpid()}.tmp")
-    try:
-        out = np.lib.format.open_memmap(unfinished, mode="w+", dtype=np.uint8, shape=shape)
+
+    def fill(out: Array) -> None:
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             for start in range(0, len(files), CHUNK):
                 part = files[start : start + CHUNK]
-                for i, image in enumerate(pool.map(lambda f: _squash(root / f, size), part)):
+                for i, image in enumerate(pool.map(lambda f: squash(root / f, size), part)):
                     out[start + i] = image
-        out.flush()
-        del out
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-    made = _open(path, shape)
+
+    shape = (len(files), size, size, 3)
+    return kept("frames", stamp(root, files, f"1 {size}"), shape, np.uint8, fill)
+
+
+def kept(
+    kind: str, key: str, shape: tuple[int, ...], dtype: Any, fill: Callable[[Array], None]
+) -> Array:
+    """The array of this key. The first who asks for it fills it; others wait, then read."""
+    path = folder() / "openloris" / kind / f"{key}.npy"
+    ready = _open(path, shape, dtype)
+    if ready is not None:
+        return ready
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = path.with_name(f".{key}.lock")
+    unfinished = path.with_name(f".{key}.{os.getpid()}.tmp")
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        try:
+            made = _open(path, shape, dtype)
+            if made is None:
+                out = np.lib.format.open_memmap(unfinished, mode="w+", dtype=dtype, shape=shape)
+                fill(out)
+                out.flush()
+                del out
+                os.replace(unfinished, path)
+                made = _open(path, shape, dtype)
+        finally:
+            unfinished.unlink(missing_ok=True)
+            lock.unlink(missing_ok=True)
     if made is None:
         raise EnvironmentFault(f"{path} changed while it was written; remove it and try again")
     return made
 
 
-def _open(path: Path, shape: tuple[int, ...]) -> Array | None:
+def _open(path: Path, shape: tuple[int, ...], dtype: Any) -> Array | None:
     """The array on disk, or None if it is not what its name says: then it is made anew."""
     try:
         found: Array = np.load(path, mmap_mode="r")
     except (ValueError, OSError):
         return None
-    return found if found.shape == shape and found.dtype == np.uint8 else None
+    return found if found.shape == shape and found.dtype == dtype else None
 
 
-def _squash(path: Path, size: int) -> Array:
+def squash(path: Path, size: int) -> Array:
+    """A picture as ``size`` × ``size`` RGB bytes."""
     with extras_named("suite openloris"):
         from PIL import Image, UnidentifiedImageError
     try:

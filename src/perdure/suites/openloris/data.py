@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from perdure.errors import CurriculumError, SpecError
 from perdure.suites.openloris import cache, labels, layouts
+from perdure.suites.openloris import features as embedding
 from perdure.suites.openloris.layouts import BATCH, Clip, Dataset
 from perdure.types import Array, Examples, Task
 
@@ -23,8 +24,11 @@ PER_LEVEL = layouts.SEGMENTS // LEVELS
 EVALUATED = 256
 """Frames in a batch of evaluation, at most."""
 DEFAULTS: Mapping[str, Any] = {
-    "root": None, "size": 32, "labels": 121, "batch_size": 32, "test": "test", "per_clip": 0,
+    "root": None, "track": "pixels", "size": 0, "labels": 121, "batch_size": 32, "test": "test",
+    "per_clip": 0,
 }  # fmt: skip
+SIZES: Mapping[str, int] = {"pixels": 32, "features": embedding.SIZE}
+"""The tracks, and the pixels of a side where a task does not say."""
 
 
 def rendered() -> Path:
@@ -54,15 +58,21 @@ def _index(root: Path) -> Dataset:
 
 
 class Frames:
-    """Frames of some segments with their labels. Pictures are decoded when first asked for."""
+    """Frames of some segments with their labels, as pixels or as features. Pictures are decoded when
+    they are first asked for."""
 
     def __init__(
-        self, root: Path, parts: Sequence[Sequence[str]], targets: Array, size: int, batch_size: int
+        self,
+        root: Path,
+        parts: Sequence[Sequence[str]],
+        targets: Array,
+        track: str,
+        size: int,
+        batch_size: int,
     ) -> None:
         self.root, self.parts, self.targets = root, parts, targets
-        self.size, self.batch_size = size, batch_size
+        self.track, self.size, self.batch_size = track, size, batch_size
         self._ends = np.cumsum([len(p) for p in parts])
-        self._arrays: list[Array] = []
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -72,16 +82,20 @@ class Frames:
         """Paths below the root, in the order of the indices: time runs forward in each clip."""
         return [f for part in self.parts for f in part]
 
+    @functools.cached_property
+    def arrays(self) -> list[Array]:
+        """One array a segment, from the cache or made now."""
+        make = embedding.features if self.track == "features" else cache.frames
+        return [make(self.root, part, self.size) for part in self.parts]
+
     def batch(self, indices: Array) -> Examples:
         """The frames at these indices."""
-        if not self._arrays:
-            self._arrays = [cache.frames(self.root, part, self.size) for part in self.parts]
-        out = np.empty((len(indices), self.size, self.size, 3), np.uint8)
+        first = self.arrays[0]
+        out = np.empty((len(indices), *first.shape[1:]), first.dtype)
         part = np.searchsorted(self._ends, indices, side="right")
         for k in np.unique(part):
             rows = np.flatnonzero(part == k)
-            first = self._ends[k] - len(self.parts[k])
-            out[rows] = self._arrays[k][indices[rows] - first]
+            out[rows] = self.arrays[k][indices[rows] - (self._ends[k] - len(self.parts[k]))]
         return Examples(out, self.targets[indices])
 
 
@@ -107,6 +121,12 @@ def parameters(task: Task) -> dict[str, Any]:
         raise CurriculumError(
             f"{task.id}: unknown parameter {unknown[0]!r}; known are {', '.join(DEFAULTS)}"
         )
+    if p["track"] not in SIZES:
+        raise CurriculumError(
+            f"{task.id}: 'track' must be one of {', '.join(SIZES)}, got {p['track']!r}"
+        )
+    if "size" not in task.params:
+        p["size"] = SIZES[p["track"]]
     for name, least in (("size", 1), ("batch_size", 1), ("per_clip", 0)):
         if isinstance(p[name], bool) or not isinstance(p[name], int) or p[name] < least:
             raise CurriculumError(
@@ -146,7 +166,7 @@ def frames(task: Task, learning: bool) -> Frames:
     if not targets:
         raise SpecError(f"{task.id}: no frame of {data.root} is among {p['labels']} labels")
     size = p["batch_size"] if learning else -(-len(targets) // -(-len(targets) // EVALUATED))
-    return Frames(data.root, parts, np.array(targets), p["size"], size)
+    return Frames(data.root, parts, np.array(targets), p["track"], p["size"], size)
 
 
 def _label(clip: Clip, ways: int) -> int | None:
@@ -168,3 +188,19 @@ def _spread(files: tuple[str, ...], most: int) -> tuple[str, ...]:
     if not most or len(files) <= most:
         return files
     return tuple(files[i] for i in np.linspace(0, len(files) - 1, most).astype(int))
+
+
+def embed_all(root: str | None, size: int, report: Callable[[int, int], None]) -> int:
+    """Make the features of all frames, segment by segment; how many frames that are."""
+    data = _index(where(root))
+    counts = data.counts()
+    total, done = sum(counts.values()), 0
+    report(done, total)
+    for split, factor, k in counts:
+        test = "test" if split == "train" else split
+        params = {"root": str(data.root), "track": "features", "size": size, "test": test}
+        params["labels"] = 51 if factor == BATCH else 121
+        task = Task("openloris", factor, f"segment{k}", params)
+        done += sum(map(len, frames(task, split == "train").arrays))
+        report(done, total)
+    return done

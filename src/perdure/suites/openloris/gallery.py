@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from perdure.registry import extras_named
-from perdure.suites.openloris.camera import Camera, aim, project
+from perdure.suites.openloris.camera import Camera, Pose, aim, project
 from perdure.suites.openloris.film import Studio
 from perdure.suites.openloris.labels import NAMES
 from perdure.suites.openloris.layouts import FACTORS
@@ -18,6 +18,8 @@ from perdure.types import Array
 CELL = (212, 120)
 CAPTION = 14
 COLUMNS = 11
+TILT = 35.0
+"""Degrees from which portraits look down."""
 EXAMPLES = ("cup_01", "pencil_02", "glasses_02", "toy_01", "ladle_01", "wallet_02")
 
 
@@ -42,13 +44,26 @@ def portrait(name: str, scene: int, seed: int = 0) -> Array:
         room.show(())
         room.dress(scene)
         camera.settle()
-        pose = aim(room.target, 40, 35, 0.5, np.zeros(2), width, height)
+        azimuth = _view(room.target)
+        pose = aim(room.target, azimuth, TILT, 0.5, np.zeros(2), width, height)
         tall = np.ptp(project(room.target, pose, width, height)[:, 1]) / height
         if tall > 0.85:
-            pose = aim(room.target, 40, 35, 0.5 * 0.85 / tall, np.zeros(2), width, height)
+            pose = aim(room.target, azimuth, TILT, 0.5 * 0.85 / tall, np.zeros(2), width, height)
         return camera.picture(pose)[0]
     finally:
         camera.close()
+
+
+def _view(points: Array) -> float:
+    """A direction that shows most of the outline: end on, a ladle is a blot."""
+    from scipy.spatial import ConvexHull
+
+    turns = [40.0 + s * a for a in range(0, 181, 20) for s in (1, -1)]
+    shown = []
+    for turn in turns:
+        right, up, _ = Pose(turn, TILT, 1.0, (0.0, 0.0, 0.0)).axes
+        shown.append(ConvexHull(points @ np.stack([right, up], 1)).volume)
+    return next(t for t, area in zip(turns, shown, strict=True) if area > 0.6 * max(shown))
 
 
 def levels(name: str, seed: int = 0) -> list[tuple[Array, str]]:

@@ -206,13 +206,13 @@ def chopsticks(k: int, c: Colour, d: Colour) -> list[Part]:
     body = [(0.45, 0.12, 0.08), (0.78, 0.6, 0.4), BLACK][k]
     for side in (-1, 1):
         path = np.stack([t - 0.5, side * (0.022 + 0.035 * t), 0.055 + 0.0 * t], 1)
-        radius = 0.012 + 0.015 * t
+        radius = 0.01 + 0.013 * t
         stick, tip = tube(path, radius, 4 if k < 2 else 10), tube(path[:5], radius[:5] * 1.04, 10)
-        rings = [tube(path[i : i + 2], radius[i] * 1.15, 8) for i in (8, 10)]
+        grip = tube(path[8:11], radius[8:11] * 1.12, 10)
         parts += [
             Part(stick, body, gloss=0.8),
             Part(tip, [body, WOOD, STEEL][k]),
-            Part(join(rings), d, gloss=0.9),
+            Part(grip, d, gloss=0.9),
         ]
     rest = superquadric(0.05, 0.14, 0.032, 0.6, 0.4).at(-0.22, 0, 0.01)
     return [*parts, Part(rest, WHITE, "bands", c, 0.8)]

@@ -1,7 +1,8 @@
 """The paper's two protocols: one factor in nine tasks, and four factors in twelve.
 
 Scales set what a task's training costs. ``paper`` is the authors': 3000 batches of 32 frames squashed
-to 50 × 50. ``small`` is for two cores: 250 batches of 32 frames at 32 × 32.
+to 50 × 50. ``small`` is for two cores: 250 batches of 32 frames at 32 × 32. On the track of features
+the scale sets the batches alone: features are made of frames at 128 × 128.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 from perdure.curricula import interleave
 from perdure.errors import CurriculumError, UnknownName
-from perdure.suites.openloris.data import LEVELS, parameters
+from perdure.suites.openloris.data import LEVELS, SIZES, parameters
 from perdure.suites.openloris.layouts import BATCH, FACTORS, SEGMENTS
 from perdure.types import Curriculum, Exposure, Task, evaluate, learn
 
@@ -24,6 +25,7 @@ SCALES: Mapping[str, Mapping[str, int]] = {
 def single_factor(
     factor: str = "illumination",
     scale: str = "small",
+    track: str = "pixels",
     batches: int | None = None,
     epochs: int | None = None,
     size: int | None = None,
@@ -37,12 +39,13 @@ def single_factor(
 
     Training takes ``batches``, or ``epochs`` if given, else what the scale says. ``labels`` are
     121 objects, 40 categories or the older release's 69 objects; ``test`` names the part that
-    evaluation reads (``test`` or ``validation``); ``per_clip`` caps the frames of each object.
+    evaluation reads (``test`` or ``validation``); ``track`` is ``pixels`` or ``features``;
+    ``per_clip`` caps the frames of each object.
     """
     if factor not in FACTORS:
         raise UnknownName("OpenLORIS factor", factor, FACTORS, f"Known are {', '.join(FACTORS)}.")
     name = "openloris/single-factor"
-    amount, unit, params = _budget(name, scale, batches, epochs, size)
+    amount, unit, params = _budget(name, scale, track, batches, epochs, size)
     params |= _given(labels=labels, batch_size=batch_size, test=test, per_clip=per_clip, root=root)
     tasks = [Task("openloris", factor, f"segment{k}", params) for k in range(1, SEGMENTS + 1)]
     return _in_turn(name, tasks, amount, unit, f"{factor.capitalize()} in nine segments")
@@ -51,6 +54,7 @@ def single_factor(
 def sequential(
     as_released: bool = False,
     scale: str = "small",
+    track: str = "pixels",
     batches: int | None = None,
     epochs: int | None = None,
     size: int | None = None,
@@ -66,7 +70,7 @@ def sequential(
     segments of illumination and the first three of occlusion.
     """
     name = "openloris/sequential"
-    amount, unit, params = _budget(name, scale, batches, epochs, size)
+    amount, unit, params = _budget(name, scale, track, batches, epochs, size)
     params |= _given(labels=labels, batch_size=batch_size, test=test, per_clip=per_clip, root=root)
     if as_released:
         pairs = [(f, f"segment{k}") for f in FACTORS for k in range(1, SEGMENTS + 1)][:12]
@@ -86,14 +90,16 @@ def competition(
 
 
 def _budget(
-    name: str, scale: str, batches: int | None, epochs: int | None, size: int | None
+    name: str, scale: str, track: str, batches: int | None, epochs: int | None, size: int | None
 ) -> tuple[int, str, dict[str, Any]]:
     if scale not in SCALES:
         raise UnknownName("OpenLORIS scale", scale, SCALES, f"Known are {', '.join(SCALES)}.")
     if batches is not None and epochs is not None:
         raise CurriculumError(f"curriculum {name}: give batches or epochs, not both")
     chosen = SCALES[scale]
-    params = {"size": chosen["size"] if size is None else size}
+    params: dict[str, Any] = {} if track == "pixels" else {"track": track}
+    usual = chosen["size"] if track == "pixels" else SIZES.get(track, 0)
+    params["size"] = usual if size is None else size
     if epochs is not None:
         return epochs, "epochs", params
     return chosen["batches"] if batches is None else batches, "batches", params

@@ -69,6 +69,8 @@ class Room:
     model: Any
     target: Array
     """Vertices of the target's convex hull: they decide its box from everywhere."""
+    occluders: dict[str, tuple[Array, Array]]
+    """Vertices of each occluder about its own place, by height, and where each height begins."""
     geoms: dict[str, list[int]]
     """Geoms by role: ``target``, ``other3``, ``occluder1``; shadows as ``shadow:other3``."""
     bodies: dict[str, int]
@@ -111,9 +113,18 @@ def furnish(name: str, others: Sequence[str], scenes: Sequence[int], seed: int) 
     for i, other in enumerate(others):
         turned = placed(list(build(other)), float(rng.uniform(0, 360)))
         build_.thing(f"other{i}", _sized(turned, rng.uniform(0.6, 0.95)), OTHERS, rng)
+    occluders = {}
     for i in range(OCCLUDERS):
-        build_.thing(f"occluder{i}", _occluder(i, rng), OCCLUDER, rng)
-    return build_.done(_hull(np.concatenate([p.mesh.vertices for p in parts])))
+        stack = _occluder(i, rng)
+        occluders[f"occluder{i}"] = _rings(stack)
+        build_.thing(f"occluder{i}", stack, OCCLUDER, rng)
+    return build_.done(_hull(np.concatenate([p.mesh.vertices for p in parts])), occluders)
+
+
+def _rings(parts: Sequence[Part]) -> tuple[Array, Array]:
+    points = np.concatenate([p.mesh.vertices for p in parts])
+    points = points[np.argsort(points[:, 2], kind="stable")]
+    return points, np.flatnonzero(np.diff(points[:, 2], prepend=-1.0) > 1e-6)
 
 
 def _hull(points: Array) -> Array:
@@ -318,7 +329,7 @@ class _Builder:
         self.roles.append(role)
         return geom
 
-    def done(self, target: Array) -> Room:
+    def done(self, target: Array, occluders: dict[str, tuple[Array, Array]]) -> Room:
         """Compile."""
         model = self.spec.compile()
         # Geoms are numbered by body, the world first: the order in which they were added.
@@ -329,4 +340,4 @@ class _Builder:
         floors = {
             s: (model.material(a).id, model.material(b).id) for s, (a, b) in self.scenes.items()
         }
-        return Room(model, target, geoms, bodies, floors)
+        return Room(model, target, occluders, geoms, bodies, floors)

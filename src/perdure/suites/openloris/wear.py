@@ -126,41 +126,46 @@ def mask(k: int, c: Colour, d: Colour) -> list[Part]:
 
 
 def plasticbag(k: int, c: Colour, d: Colour) -> list[Part]:
-    """A shopping bag that stands half full, with two handle loops."""
+    """An open carrier bag with creased sides; an arched handle on the front and on the back."""
     tint = [(0.92, 0.92, 0.95), c, (0.85, 0.25, 0.22)][k]
+    wide, deep, high = [(0.36, 0.17, 0.6), (0.28, 0.16, 0.66), (0.4, 0.2, 0.5)][k]
     phase = 1.7 * k
 
-    def body(u: Array, v: Array) -> tuple[Array, Array, Array]:
-        a = 2 * np.pi * u
-        full = 0.8 + 0.35 * np.sin(np.pi * np.minimum(v * 1.15, 1)) ** 0.7 - 0.25 * v
+    def side(u: Array, v: Array) -> tuple[Array, Array, Array]:
+        a = -2 * np.pi * u
         # Creases of unlike lengths and directions, sharp on one side, as thin film folds.
-        crumple = sum(
+        crease = sum(
             h * np.abs(np.sin(m * a + n * v + phase + m))
-            for h, m, n in ((0.035, 2, 7), (0.03, 3, -11), (0.02, 5, 17), (-0.03, 4, 5))
+            for h, m, n in ((0.04, 2, 5), (0.035, 3, -7), (0.02, 5, 9), (-0.04, 4, 3))
         )
-        r = full * (1 + crumple) * (0.6 + 0.4 * np.minimum(v * 8, 1))
+        r = (1 + crease * np.sin(np.pi * np.clip(v, 0.08, 0.92))) * (1 - 0.1 * v)
         x, y = np.cos(a), np.sin(a)
-        flat = 1 - 0.72 * np.clip(v - 0.45, 0, 1) / 0.55
+        # A full bag bulges in the middle and gapes less at its mouth.
+        belly = 1 + 0.35 * np.sin(np.pi * v) - 0.3 * v
         return (
-            0.36 * r * np.sign(x) * np.abs(x) ** 0.8,
-            0.26 * r * flat * np.sign(y) * np.abs(y) ** 0.8,
-            0.84 * v + 0.02 * np.sin(5 * a) * v,
+            wide * r * np.sign(x) * np.abs(x) ** 0.35,
+            deep * r * belly * np.sign(y) * np.abs(y) ** 0.5,
+            high * v - 0.04 * v * np.cos(2 * a) + 0.012 * np.sin(9 * a + phase) * v**4,
         )
 
-    loops = []
-    for side in (-1, 1):
-        s = np.linspace(0, np.pi, 20)
-        path = np.stack(
-            [side * (0.2 + 0.05 * np.sin(s)), 0.09 * np.cos(s), 0.72 + 0.42 * np.sin(s) ** 0.6], 1
+    handles = []
+    for s in (-1, 1):
+        t = np.linspace(0, np.pi, 24)
+        arch = np.stack(
+            [
+                0.16 * np.cos(t),
+                s * (deep * 0.62 + 0.05 * np.sin(t)),
+                high - 0.06 + (0.06 + 0.24 * np.sin(t) ** 0.7),
+            ],
+            1,
         )
-        loops.append(tube(path, 0.075 - 0.03 * np.sin(s), 10, flat=0.2))
-    logo = sheet(
-        lambda u, v: (0.28 * (u - 0.5), -0.3 + 0.05 * v + 0 * u, 0.2 + 0.26 * v), 6, 6, 0.004
-    )
+        handles.append(tube(arch, 0.025, 10, flat=0.3))
+    base = extrude([(wide * 1.9 * x, deep * 1.8 * y) for x, y in rounded(1, 1, 0.4)], 0.02)
+
+    ink = [d, WHITE, (0.95, 0.85, 0.3)][k]
     return [
-        Part(sheet(body, 64, 40, 0.01), tint, "", WHITE, 0.9),
-        Part(join(loops), tint, gloss=0.9),
-        Part(logo, tint, "label", d if k != 2 else WHITE),
+        Part(sheet(side, 72, 40, 0.01), tint, "label", ink, 0.7),
+        Part(join([*handles, base]), shade(tint, 0.85), gloss=0.7),
     ]
 
 
@@ -265,22 +270,21 @@ def umbrella(k: int, c: Colour, d: Colour) -> list[Part]:
             Part(strap, d),
         ]
         return turn(parts, "y", 90)
-    a = np.linspace(0, 1, 20)
-    folds = [
-        tube(
-            [(0.055 * np.cos(2 * s + b), 0.055 * np.sin(2 * s + b), 0.02 + 0.54 * s) for s in a],
-            0.06 - 0.015 * a,
-            10,
-        )
-        for b in np.linspace(0, 2 * np.pi, 7)[:-1]
-    ]
-    cap = lathe([(0, 0.56), (0.08, 0.56), (0.07, 0.6), (0, 0.62)])
+
+    def cloth_(u: Array, v: Array) -> tuple[Array, Array, Array]:
+        a = -2 * np.pi * u
+        # Eight pleats wound round the stick, thinner towards the handle and pressed by the strap.
+        pleat = ((4 * u * 2 + 1.3 * v) % 1) ** 2
+        r = (0.085 + 0.035 * v) * (1 + 0.22 * pleat)
+        r = r * (1 - 0.14 * np.exp(-(((v - 0.42) / 0.1) ** 2)))
+        return r * np.cos(a), r * np.sin(a), 0.56 * v
+
+    cap = lathe([(0, 0.55), (0.13, 0.55), (0.12, 0.58), (0, 0.62)])
     handle = lathe([(0, -0.2), (0.05, -0.2), (0.06, -0.16), (0.045, -0.02), (0.06, 0.0), (0, 0.0)])
-    strap = lathe([(0.122, 0.2), (0.12, 0.26)], 30)
+    strap = lathe([(0.107, 0.2), (0.11, 0.27)], 30)
     loop = tube(moved(arc(0.07, -180, 0, 14, "xz", 1.4), 0, 0, -0.2), 0.009, 6)
-    core = lathe([(0.085, 0), (0.085, 0.56)], 24)
     parts = [
-        Part(join([*folds, core]), c, gloss=0.2),
+        Part(sheet(cloth_, 129, 20, 0.004), c, gloss=0.2),
         Part(join([cap, handle, loop]), BLACK),
         Part(strap, d),
     ]
@@ -290,7 +294,7 @@ def umbrella(k: int, c: Colour, d: Colour) -> list[Part]:
 def socks(k: int, c: Colour, d: Colour) -> list[Part]:
     """A pair lying side by side: leg, heel, toe and cuff."""
     high = [0.5, 0.34, 0.62][k]
-    kind = ["bands", "dots", "checker"][k]
+    kind = ["", "dots", "checker"][k]
     pair = []
     for i in range(2):
         bend = np.linspace(0, np.pi / 2, 10)
@@ -303,11 +307,19 @@ def socks(k: int, c: Colour, d: Colour) -> list[Part]:
         )
         # The first normal of this path is across the plane in which the sock lies.
         body = tube(path, radius, 20)
-        toe, cuff = tube(path[-3:], radius[-3:] * 1.03, 20), tube(path[:3], 0.106, 20)
+        toe = tube(path[-3:], radius[-3:] * 1.03, 20)
         back = tube(moved(path[12:17], -0.012, -0.012, 0), 0.112, 16)
-        flat = [Mesh(m.vertices * [1, 1, 0.42], m.faces, m.uv) for m in (body, toe, cuff, back)]
-        sock = [Part(flat[0], c, kind, d, 0.05, repeat=(1, 2)), Part(join(flat[1:]), d)]
-        pair += shift(turn(sock, "z", 14 * i), -0.1 + 0.3 * i, -0.12 * i, 0.03 + 0.045 * i)
+        flat = [Mesh(m.vertices * [1, 1, 0.42], m.faces, m.uv) for m in (body, toe, back)]
+        # A straight edge with a dark opening: round, the leg would look like a second foot.
+        cuff = box(0.23, 0.16, 0.1).at(0, high + 0.15, 0)
+        opening = box(0.2, 0.01, 0.07).at(0, high + 0.228, 0)
+        sock = [
+            Part(flat[0], c, kind, d, 0.05, repeat=(1, 2)),
+            Part(join(flat[1:]), d),
+            Part(cuff, shade(d, 0.9), "stripes", d, 0.05),
+            Part(opening, shade(d, 0.25)),
+        ]
+        pair += shift(turn(sock, "z", 7 * i), 0.27 * i, 0.24 * i, 0.05)
     return pair
 
 

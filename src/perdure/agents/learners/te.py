@@ -1,0 +1,295 @@
+"""TE: task embeddings; PPO by a policy that knows its task as a point in a small space."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import inf
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from perdure.agents.networks.adam import Adam
+from perdure.agents.networks.checks import check_ranges, transitions_of
+from perdure.agents.networks.encoders import Inputs, check_widths, mlp, tower
+from perdure.agents.networks.learner import Minibatch, TorchLearner, network
+from perdure.agents.networks.policies import Categorical, Policy, policy_for
+from perdure.agents.networks.rollout import Rollout, judge
+from perdure.errors import SpecError
+from perdure.types import Array, Batch, Context, Measures, State, World
+
+LEAST, FIRST, GUESS = 1e-6, 0.1, 2.0
+"""The least spread of a point, the first of the encoder's and the first of the guesses."""
+CHUNK = 4096
+"""Windows held at a time."""
+
+
+class Embedding(nn.Module):
+    """Three networks: the encoder p(z|task), the policy π(a|s, z), and the inference q(z|window),
+    which guesses z from the last observations."""
+
+    def __init__(
+        self,
+        tasks: int,
+        width: int,
+        policy: Policy,
+        hidden: Sequence[int],
+        latent: int,
+        window: int,
+    ) -> None:
+        super().__init__()
+
+        def of(inputs: int, layers: Sequence[int], outputs: int, gain: float) -> nn.Module:
+            return tower(mlp([inputs, *layers]), layers[-1], outputs, gain)
+
+        self.policy = policy
+        # Tasks lie apart from the first: a policy that sees no difference could not make any.
+        self.encoder = of(tasks, (20, 20), 2 * latent, 1.0)
+        self.actor = of(width + latent, hidden, policy.outputs, 0.01)
+        self.inference = of(window * width, (20, 10), 2 * latent, 1.0)
+
+
+class TEAgent(TorchLearner):
+    """PPO with task embeddings (Hausman et al., 2018).
+
+    At the beginning of an episode a point z of ``embedding`` numbers is drawn from a Gaussian around
+    the task's place, as z = mean + std ε; the policy sees the observation and z, never the task. In
+    evaluation z is the mean. The encoder learns through the policy: the loss works z out again from
+    the same ε, so that at first its ratios are 1.
+
+    Rewards are augmented, without gradients::
+
+        r − inference · softplus(clip(−log q(z|window), −3, 3)) + entropy · softplus(−log π(a|s, z))
+
+    so that a task's behaviour shows which z it follows, and varies. The window is the last ``window``
+    observations of the episode up to the one that followed the action; before the first it repeats
+    the first. The inference network is trained beside, on its log-likelihood of z discounted by the
+    time in the episode. ``encoder_entropy`` keeps the places wide; ``widest`` is the most they may
+    be. A linear baseline for each task reads the observation and z.
+
+    ``rollout`` and ``batch`` count for each task that runs side by side, as in PPO. ``std`` is the
+    first spread of continuous actions, in units of half their range. At the end of a task, what was
+    gathered since the last update is learned if it makes a minibatch and dropped if not.
+
+    The defaults are those of Meta-World's paper, completed by garage's where it gives none; the
+    preset ``garage`` is garage's own.
+    """
+
+    learns_from = ("environments",)
+    max_grad = inf
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "garage": {"embedding": 4, "window": 6, "widest": 0.2, "rollout": 1024},
+    }
+
+    steering = ("policy.log_std",)
+    net: Embedding
+
+    def __init__(
+        self,
+        world: World,
+        embedding: int = 6,
+        window: int = 20,
+        widest: float = 2.0,
+        inference: float = 0.05,
+        entropy: float = 0.02,
+        encoder_entropy: float = 2e-4,
+        lr: float = 1e-3,
+        gamma: float = 0.99,
+        lam: float = 0.98,
+        rollout: int = 1500,
+        batch: int = 32,
+        epochs: int = 10,
+        clip: float = 0.2,
+        std: float = 1.0,
+        hidden: Sequence[int] = (32, 16),
+        greedy: bool = True,
+    ) -> None:
+        super().__init__(world)
+        check_ranges("te", gamma=(gamma, 0, 1), lam=(lam, 0, 1), widest=(widest, LEAST, inf))
+        check_ranges(
+            "te", embedding=(embedding, 1, inf), window=(window, 1, inf), batch=(batch, 2, inf)
+        )
+        check_ranges("te", rollout=(rollout, 2, inf), epochs=(epochs, 1, inf))
+        check_ranges("te", lr=(lr, 0, inf), clip=(clip, 0, inf), std=(std, 1e-6, inf))
+        check_widths(hidden)
+        if not world.tasks:
+            raise SpecError("te embeds tasks, so it must be told them: do not hide their identity")
+        self.inputs = Inputs(world.observation_space)
+        if len(self.inputs.shape) != 1:
+            raise SpecError(f"te reads flat observations, not images of {self.inputs.shape}")
+        policy = self.policy = policy_for("te", world.action_space, std)
+        self.predicts = "logits" if isinstance(policy, Categorical) else "numbers"
+        width, tasks = self.inputs.shape[0], len(world.tasks)
+        self.net = network(
+            world, lambda: Embedding(tasks, width, policy, hidden, embedding, window)
+        )
+        self.optimizer = Adam(self.net.parameters(), lr)
+        self.window, self.widest = window, widest
+        self.inference, self.entropy, self.encoder_entropy = inference, entropy, encoder_entropy
+        self.gamma, self.lam, self.clip = gamma, lam, clip
+        self.batch, self.epochs, self.greedy = batch, epochs, greedy
+        self.rows = Rollout(
+            world, self.inputs, policy, rollout, {"noise": ((embedding,), np.float32)}
+        )
+        self.noise = np.zeros((world.slots, embedding), np.float32)
+        """The ε of each slot's episode."""
+
+    # Points.
+
+    def place(self, task: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and log standard deviation of p(z|task)."""
+        hot = nn.functional.one_hot(task, len(self.world.tasks)).to(torch.float32)
+        return gaussian(self.net.encoder(hot), FIRST, self.widest)
+
+    def point(self, task: Tensor, noise: Tensor) -> Tensor:
+        """z of each row."""
+        mean, log_std = self.place(task)
+        return mean + log_std.exp() * noise
+
+    def guess(self, window: Tensor, z: Tensor) -> Tensor:
+        """log q(z|window) of each row."""
+        return log_density(z, *gaussian(self.net.inference(window), GUESS, inf))
+
+    # A life.
+
+    def act(self, obs: Any, ctx: Context) -> Array:
+        slots, noise = ctx.slots, np.zeros((len(ctx.slots), self.noise.shape[1]), np.float32)
+        if ctx.learning:
+            new = slots[ctx.fresh[slots]]
+            self.noise[new] = self.rng.standard_normal((len(new), noise.shape[1]))
+            noise = self.noise[slots]
+        with torch.inference_mode():
+            z = self.point(torch.tensor(self.rows.tasks.of(ctx)), torch.tensor(noise))
+            outputs = self.net.actor(torch.cat([self.inputs(obs), z], 1))
+            if not ctx.learning:
+                rng = None if self.greedy else self.rng
+                return self.policy.to_space(self.policy.draw(outputs, rng))
+            self.rows.drawn = self.policy.draw(outputs, self.rng)
+        return self.policy.to_space(self.rows.drawn)
+
+    def learn(self, batch: Batch, ctx: Context) -> Measures | None:
+        moves, rewards = transitions_of("te", batch)
+        full = self.rows.add(moves, rewards, ctx, noise=self.noise[ctx.slots])
+        return self.update() if full else None
+
+    def leave(self, ctx: Context) -> None:
+        # The innermost boundary comes first and leaves nothing for the outer ones.
+        if ctx.learning and len(self.rows) >= self.batch * self.rows.beside:
+            self.update()
+        elif ctx.learning:
+            self.rows.clear()
+
+    def update(self) -> Measures:
+        """Learn the rollout, then forget it."""
+        data, windows = self.rollout_data()
+        n = len(data["obs"])
+        parts = max(1, round(n / (self.batch * self.rows.beside)))
+        totals: dict[str, float] = {}
+        for _ in range(self.epochs):
+            order = torch.from_numpy(self.rng.permutation(n))
+            for rows in order.tensor_split(parts):
+                some = {"window": windows(rows), **{k: v[rows] for k, v in data.items()}}
+                for name, value in self.descend(some).items():
+                    totals[name] = totals.get(name, 0.0) + value
+        self.rows.clear()
+        return {name: total / (self.epochs * parts) for name, total in totals.items()}
+
+    def rollout_data(self) -> tuple[Minibatch, Callable[[Tensor], Tensor]]:
+        """The rollout as one batch, with advantages of the augmented rewards; and the function that
+        gives the windows of some rows, which would take much room all at once."""
+        rows = self.rows.trajectories()
+        obs, after = self.inputs(rows["obs"]), self.inputs(rows["next_obs"])
+        drawn, task = torch.tensor(rows["drawn"]), torch.tensor(rows["task"])
+        noise, history = torch.tensor(rows["noise"]), earlier(rows["cut"], self.window - 1)
+
+        def windows(some: Tensor) -> Tensor:
+            past = obs[history[some].flatten()].view(len(some), -1)
+            return torch.cat([past, after[some]], 1)
+
+        with torch.no_grad():
+            z = self.point(task, noise)
+            log_prob, _ = self.policy.log_prob(self.net.actor(torch.cat([obs, z], 1)), drawn)
+            log_q = torch.cat([self.guess(windows(k), z[k]) for k in chunks(len(obs))])
+        rewards = self.augmented(torch.tensor(rows["rewards"]), log_q, log_prob)
+        rows["rewards"] = rewards.numpy()
+        known, following = torch.cat([obs, z], 1), torch.cat([after, z], 1)
+        advantages, _ = judge(rows, known, following, None, self.gamma, self.lam)
+        advantages = advantages - advantages.mean()
+        data = {
+            "obs": obs,
+            "drawn": drawn,
+            "log_prob": log_prob,
+            "advantages": advantages / advantages.std(unbiased=False).clamp(min=1e-8),
+            "task": task,
+            "noise": noise,
+            "z": z,
+            "discount": self.gamma ** torch.tensor(rows["time"], dtype=torch.float32),
+        }
+        return data, windows
+
+    def augmented(self, rewards: Tensor, log_q: Tensor, log_prob: Tensor) -> Tensor:
+        """Rewards with a price on points that cannot be guessed and a prize on varied actions."""
+        softplus = nn.functional.softplus
+        unclear, varied = softplus((-log_q).clamp(-3, 3)), softplus(-log_prob)
+        return rewards - self.inference * unclear + self.entropy * varied
+
+    def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
+        log_prob, entropy = self.policy.log_prob(self.predict(batch), batch["drawn"])
+        ratio = torch.exp(log_prob - batch["log_prob"])
+        clipped = ratio.clamp(1 - self.clip, 1 + self.clip)
+        advantages = batch["advantages"]
+        policy_loss = -torch.min(ratio * advantages, clipped * advantages).mean()
+        _, log_std = self.place(batch["task"])
+        # The entropy of a Gaussian but for its constant.
+        policy_loss = policy_loss - self.encoder_entropy * log_std.sum(1).mean()
+        # The inference network has parameters of its own, so one sum trains both.
+        unclear = -(batch["discount"] * self.guess(batch["window"], batch["z"])).mean()
+        return policy_loss + unclear, {
+            "loss": policy_loss.detach(),
+            "inference_loss": unclear.detach(),
+            "entropy": entropy.detach().mean(),
+        }
+
+    def predict(self, batch: Minibatch) -> Tensor:
+        z = self.point(batch["task"], batch["noise"])
+        outputs: Tensor = self.net.actor(torch.cat([batch["obs"], z], 1))
+        return outputs
+
+    def state(self) -> dict[str, Array]:
+        return {**super().state(), **self.rows.state(), "noise": self.noise.copy()}
+
+    def load(self, state: State) -> None:
+        super().load(state)
+        self.rows.load(state)
+        self.noise = np.array(state["noise"])
+
+
+def gaussian(outputs: Tensor, first: float, widest: float) -> tuple[Tensor, Tensor]:
+    """Mean in (−1, 1) and log standard deviation, which is about that of ``first`` at first."""
+    mean, log_std = outputs.chunk(2, dim=1)
+    return torch.tanh(mean), (log_std + math.log(first)).clamp(math.log(LEAST), math.log(widest))
+
+
+def log_density(z: Tensor, mean: Tensor, log_std: Tensor) -> Tensor:
+    """Of each row, under independent Gaussians."""
+    scaled = (z - mean) * torch.exp(-log_std)
+    return -(0.5 * scaled.square() + log_std + 0.5 * math.log(2 * math.pi)).sum(1)
+
+
+def earlier(cut: Array, length: int) -> Tensor:
+    """The rows of the last ``length`` steps up to each row, oldest first; before the first row of
+    its trajectory, that row again."""
+    lasts, here = np.flatnonzero(cut), np.arange(len(cut))
+    firsts = np.concatenate([[0], lasts[:-1] + 1])[np.searchsorted(lasts, here)]
+    back = here[:, None] - np.arange(length)[::-1]
+    return torch.tensor(np.maximum(back, firsts[:, None]))
+
+
+def chunks(rows: int) -> Iterator[Tensor]:
+    """All row numbers, some at a time."""
+    yield from torch.arange(rows).split(CHUNK)  # type: ignore[no-untyped-call]
+
+
+agent = TEAgent

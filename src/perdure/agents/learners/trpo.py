@@ -1,0 +1,279 @@
+"""TRPO: trust-region policy optimisation for discrete and continuous actions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import parameters_to_vector
+
+from perdure.agent import Agent
+from perdure.agents.networks.adam import Adam
+from perdure.agents.networks.checks import check_ranges, transitions_of
+from perdure.agents.networks.encoders import Inputs, encoder_for, tower
+from perdure.agents.networks.learner import Minibatch, network, pack, unpack
+from perdure.agents.networks.policies import policy_for
+from perdure.agents.networks.rollout import Baseline, Rollout, check_baseline, judge
+from perdure.types import Array, Batch, Context, Measures, State, World
+
+DAMPING, CONJUGATE_STEPS = 1e-5, 10
+SHRINK, TRIES = 0.8, 15
+
+
+class TRPOAgent(Agent):
+    """Natural gradient steps of bounded length (Schulman et al., 2015).
+
+    After every ``rollout`` steps of each task that runs side by side, the policy takes one step.
+    With g the gradient of the surrogate, the mean over rows of (π(a|s) / π_old(a|s)) A, and F the
+    Fisher information of the policy, the step is along s = (F + damping)⁻¹ g, found by conjugate
+    gradients, and so long that to second order the mean KL divergence from the old policy is
+    ``kl``. It is then shortened until the surrogate has improved and the true divergence is within
+    the bound; if no length will do, the policy stays as it was.
+
+    ``baseline`` says what a step is compared with: a ``linear`` fit to the returns of the rollout,
+    one for each task, or an ``mlp`` that learns them ``epochs`` times by Adam (``lr``) in minibatches
+    of ``batch`` rows. ``std`` is the first spread of continuous actions, in units of half their range.
+    In evaluation it does what is most probable if ``greedy``. At the end of a learn block, what was
+    gathered since the last step is learned if it is half a rollout; if not it is kept for the next
+    block of the same tasks, and dropped if others come.
+
+    The defaults are those of Meta-World's paper (ten episodes of 150 steps a task), completed by
+    garage's where it gives none. Presets: ``garage``, its multi-task example; ``newer``, the outer
+    step of Meta-World+'s MAML (ten episodes of 500 steps).
+    """
+
+    learns_from = ("environments",)
+    closed = (
+        "a step of trust-region optimisation is found by conjugate gradients and a line search, "
+        "which a penalty or a mask on gradients would not pass; use it with ppo"
+    )
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "garage": {"rollout": 1024, "baseline": "mlp", "std": 1.0, "lr": 2.5e-4, "epochs": 10},
+        "newer": {"rollout": 5000, "lam": 1.0, "std": 1.0, "hidden": (512, 512)},
+    }
+
+    def __init__(
+        self,
+        world: World,
+        gamma: float = 0.99,
+        lam: float = 0.95,
+        rollout: int = 1500,
+        kl: float = 0.01,
+        hidden: Sequence[int] = (64, 64),
+        std: float = 2.0,
+        baseline: Baseline = "linear",
+        lr: float = 1e-3,
+        batch: int = 64,
+        epochs: int = 10,
+        normalise: bool = True,
+        greedy: bool = True,
+    ) -> None:
+        super().__init__(world)
+        check_ranges("trpo", gamma=(gamma, 0, 1), lam=(lam, 0, 1), rollout=(rollout, 2, inf))
+        check_ranges("trpo", kl=(kl, 1e-12, inf), std=(std, 1e-6, inf), lr=(lr, 0, inf))
+        check_ranges("trpo", batch=(batch, 1, inf), epochs=(epochs, 1, inf))
+        self.inputs = Inputs(world.observation_space)
+        check_baseline("trpo", baseline, self.inputs)
+        policy = self.policy = policy_for("trpo", world.action_space, std)
+
+        def build() -> nn.ModuleDict:
+            actor = tower(*encoder_for(self.inputs, hidden), policy.outputs, 0.01)
+            parts = nn.ModuleDict({"policy": policy, "actor": actor})
+            if baseline == "mlp":
+                parts["critic"] = tower(*encoder_for(self.inputs, hidden), 1, 1.0)
+            return parts
+
+        self.net = network(world, build)
+        self.actor = self.net["actor"]
+        self.weights = [*policy.parameters(), *self.actor.parameters()]
+        self.critic = self.net["critic"] if baseline == "mlp" else None
+        self.optimizer = Adam(self.critic.parameters(), lr) if self.critic is not None else None
+        self.gamma, self.lam, self.kl, self.normalise = gamma, lam, kl, normalise
+        self.batch, self.epochs, self.greedy = batch, epochs, greedy
+        self.rows = Rollout(world, self.inputs, policy, rollout)
+
+    def act(self, obs: Any, ctx: Context) -> Array:
+        with torch.inference_mode():
+            outputs = self.actor(self.inputs(obs))
+            if not ctx.learning:
+                rng = None if self.greedy else self.rng
+                return self.policy.to_space(self.policy.draw(outputs, rng))
+            self.rows.drawn = self.policy.draw(outputs, self.rng)
+        return self.policy.to_space(self.rows.drawn)
+
+    def learn(self, batch: Batch, ctx: Context) -> Measures | None:
+        moves, rewards = transitions_of("trpo", batch)
+        return self.update() if self.rows.add(moves, rewards, ctx) else None
+
+    def enter(self, ctx: Context) -> None:
+        if self.rows.tasks.enter(ctx):
+            self.rows.clear()
+
+    def leave(self, ctx: Context) -> None:
+        if ctx.learning and 2 * len(self.rows) >= self.rows.steps * self.rows.beside:
+            self.update()
+        elif ctx.learning and not ctx.tasks:
+            # Nobody says whether the next block is of the same task.
+            self.rows.clear()
+
+    def update(self) -> Measures:
+        """One step of the policy, some of the critic; then forget the rollout."""
+        data = self.rollout_data()
+        measures = self.step(data)
+        if self.critic is not None:
+            measures["value_loss"] = self.fit(self.critic, data)
+        self.rows.clear()
+        return measures
+
+    def rollout_data(self) -> Minibatch:
+        """The rollout as one batch: advantages, returns, and the policy that made it."""
+        rows = self.rows.trajectories()
+        obs, drawn = self.inputs(rows["obs"]), torch.tensor(rows["drawn"])
+        with torch.no_grad():
+            outputs = self.actor(obs)
+            log_prob, entropy = self.policy.log_prob(outputs, drawn)
+        after = self.inputs(rows["next_obs"])
+        advantages, returns = judge(rows, obs, after, self.critic, self.gamma, self.lam)
+        if self.normalise:
+            advantages = advantages - advantages.mean()
+            advantages = advantages / advantages.std(unbiased=False).clamp(min=1e-8)
+        return {
+            "obs": obs,
+            "drawn": drawn,
+            "log_prob": log_prob,
+            "entropy": entropy,
+            "terms": self.policy.terms(outputs).detach(),
+            "advantages": advantages,
+            "returns": returns,
+        }
+
+    # The policy.
+
+    def surrogate(self, data: Minibatch) -> Tensor:
+        """How much better the policy does than the one that made the rows, as they tell it."""
+        log_prob, _ = self.policy.log_prob(self.actor(data["obs"]), data["drawn"])
+        return (torch.exp(log_prob - data["log_prob"]) * data["advantages"]).mean()
+
+    def divergence(self, data: Minibatch) -> Tensor:
+        """The mean KL divergence of the policy from the one that made the rows."""
+        now = self.policy.terms(self.actor(data["obs"]))
+        return self.policy.divergence(data["terms"], now).mean()
+
+    def fisher_product(self, data: Minibatch) -> Callable[[Tensor], Tensor]:
+        """v ↦ F v, where F is the Fisher information: the Hessian of the divergence at its least."""
+        gradient = flat_gradient(self.divergence(data), self.weights, create_graph=True)
+
+        def product(v: Tensor) -> Tensor:
+            return flat_gradient(gradient @ v, self.weights, retain_graph=True)
+
+        return product
+
+    def step(self, data: Minibatch) -> dict[str, float]:
+        """The step of the policy; what it gained, how far it went and the part of its length."""
+        gradient = flat_gradient(self.surrogate(data), self.weights)
+        product = self.fisher_product(data)
+
+        def damped(v: Tensor) -> Tensor:
+            return product(v) + DAMPING * v
+
+        direction = conjugate_gradients(damped, gradient, CONJUGATE_STEPS)
+        curvature = float(direction @ damped(direction))
+        length = math.sqrt(2 * self.kl / curvature) if curvature > 0 else 0.0
+        gained, apart, part = self.search(data, length * direction)
+        entropy = float(data["entropy"].mean())
+        return {"gain": gained, "kl": apart, "step": part, "entropy": entropy}
+
+    @torch.no_grad()
+    def search(self, data: Minibatch, step: Tensor) -> tuple[float, float, float]:
+        """Go the longest part of the step that improves the surrogate within the bound; the gain,
+        the divergence and the part, all 0 if there is none."""
+        start, before = parameters_to_vector(self.weights), float(self.surrogate(data))
+        part = 1.0
+        for _ in range(TRIES):
+            assign(self.weights, start + part * step)
+            gained = float(self.surrogate(data)) - before
+            apart = float(self.divergence(data))
+            if gained > 0 and apart <= self.kl:
+                return gained, apart, part
+            part *= SHRINK
+        assign(self.weights, start)
+        return 0.0, 0.0, 0.0
+
+    # The critic.
+
+    def fit(self, critic: nn.Module, data: Minibatch) -> float:
+        """Learn the returns; the mean squared error on the way."""
+        assert self.optimizer is not None
+        n, total, count = len(data["obs"]), 0.0, 0
+        for _ in range(self.epochs):
+            order = torch.from_numpy(self.rng.permutation(n))
+            for rows in order.tensor_split(max(1, round(n / self.batch))):
+                values = critic(data["obs"][rows]).squeeze(1)
+                loss = nn.functional.mse_loss(values, data["returns"][rows])
+                self.optimizer.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]
+                self.optimizer.step()
+                total, count = total + loss.item(), count + 1
+        return total / count
+
+    def state(self) -> dict[str, Array]:
+        adam = self.optimizer.state("adam") if self.optimizer is not None else {}
+        return {**pack(self.net, "net"), **adam, **self.rows.state()}
+
+    def load(self, state: State) -> None:
+        unpack(self.net, "net", state)
+        if self.optimizer is not None:
+            self.optimizer.load("adam", state)
+        self.rows.load(state)
+
+
+def flat_gradient(
+    value: Tensor,
+    parameters: Sequence[Tensor],
+    create_graph: bool = False,
+    retain_graph: bool | None = None,
+) -> Tensor:
+    """The gradient of a number as one vector."""
+    found = torch.autograd.grad(
+        value,
+        parameters,
+        create_graph=create_graph,
+        retain_graph=retain_graph,
+        materialize_grads=True,
+    )
+    return torch.cat([g.reshape(-1) for g in found])
+
+
+def assign(parameters: Sequence[Tensor], values: Tensor) -> None:
+    """Write one vector into parameters, where they lie: views of the vector would be aligned
+    otherwise than those of a resumed life, and round otherwise."""
+    start = 0
+    for p in parameters:
+        p.copy_(values[start : start + p.numel()].view_as(p))
+        start += p.numel()
+
+
+def conjugate_gradients(
+    product: Callable[[Tensor], Tensor], target: Tensor, steps: int, tolerance: float = 1e-10
+) -> Tensor:
+    """x with product(x) ≈ target, for a product with a symmetric positive definite matrix."""
+    x = torch.zeros_like(target)
+    residual = target.clone()
+    direction, square = residual.clone(), float(residual @ residual)
+    for _ in range(steps):
+        if square < tolerance:
+            break
+        turned = product(direction)
+        far = square / float(direction @ turned)
+        x += far * direction
+        residual -= far * turned
+        before, square = square, float(residual @ residual)
+        direction = residual + (square / before) * direction
+    return x
+
+
+agent = TRPOAgent

@@ -1,0 +1,231 @@
+"""Fill the tables and figures of docs/results from the runs of the studies.
+
+    perdure run studies/NAME.toml          makes runs/NAME; the same command again goes on
+    python studies/pages.py                fills every page whose runs are there
+    python studies/pages.py --report       also writes the runs' reports beside the pages
+
+A page names its tables where they stand:
+
+    <!-- table RUN metric metric … -->     agents × metrics, mean ± half the 95 % interval
+    <!-- tasks RUN metric -->              agents × tasks
+    <!-- openloris RUN FACTOR -->          Accuracy, BWT, FWT, Over-all, the published ones beside
+    <!-- curves RUN measure -->            a figure of learning, one panel a task
+
+and what stands between such a line and ``<!-- end -->`` is written anew.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Sequence
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from perdure import registry
+from perdure.measure import sources
+from perdure.measure.l2m import paper
+from perdure.measure.results import Results, measure_paper, read_all
+from perdure.measure.stats import mean_interval
+from perdure.show.figures.style import drawing
+from perdure.show.report import write_report
+from perdure.store.history import read_run
+from perdure.store.run import Run
+
+ROOT = Path(__file__).parent.parent
+PAGES = ROOT / "docs/results"
+PUBLISHED = json.loads((Path(__file__).parent / "openloris_published.json").read_text())
+# Labels in the studies' files, and in the digitised figures.
+NAMES = {
+    "naive": "Naive", "cumulative": "Cumulative", "lwf": "LwF", "ewc": "EWC",
+    "online-ewc": "OnlineEWC", "si": "SI", "dgr": "DGR", "dgr-distillation": "DGR+distill",
+    "dgr-feedback": "DGR+feedback",
+}  # fmt: skip
+AVERAGES = {
+    "openloris.accuracy": "Accuracy", "openloris.bwt": "BWT", "openloris.fwt": "FWT",
+    "openloris.overall": "Overall",
+}  # fmt: skip
+SLOT = re.compile(r"<!-- (\w+) (.+?) -->\n.*?<!-- end -->", re.DOTALL)
+
+
+def measured(run: Path, metrics: Sequence[str]) -> Results:
+    """A run's scores."""
+    histories, failed = read_all(sources.find(run, (), None))
+    chosen = [registry.metrics()[m] for m in metrics]
+    return measure_paper(histories, paper.Options(), chosen, failed)
+
+
+def agents_of(run: Path) -> list[str]:
+    """A run's agents: the paper's nine in its order, others by name."""
+    order = {name: k for k, name in enumerate(NAMES)}
+    there = {i.agent for i in Run(run).lifetimes() if not i.expert}
+    return sorted(there, key=lambda a: (order.get(a, len(order)), a))
+
+
+def cell(values: Sequence[float], digits: int = 2) -> str:
+    """Mean ± half of the 95 % interval."""
+    good = [v for v in values if not isnan(v)]
+    if not good:
+        return "–"
+    if len(good) == 1:
+        return f"{good[0]:.{digits}f}"
+    estimate = mean_interval(good)
+    return f"{estimate.value:.{digits}f} ± {(estimate.high - estimate.low) / 2:.{digits}f}"
+
+
+def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [" | ".join(head), "|".join(["---"] * len(head)), *(" | ".join(r) for r in rows)]
+    return "\n".join(f"| {line} |" if "---" not in line else f"|{line}|" for line in lines)
+
+
+def table(page: Path, run: Path, *metrics: str) -> str:
+    """Agents × metrics."""
+    found = measured(run, metrics).table()
+    rows = []
+    for agent in agents_of(run):
+        values = [list(found[m].get(agent, {}).values()) for m in metrics]
+        rows.append([agent, *(cell(v) for v in values), str(max(map(len, values)))])
+    return grid(["agent", *metrics, "lifetimes"], rows)
+
+
+def tasks(page: Path, run: Path, metric: str) -> str:
+    """Agents × tasks."""
+    lives = measured(run, [metric]).lifetimes
+    names = list(dict.fromkeys(t for life in lives for t in life.scores[metric].per_task))
+    rows = []
+    for agent in agents_of(run):
+        own = [life.scores[metric].per_task for life in lives if life.agent == agent]
+        rows.append([agent, *(cell([p[t] for p in own if t in p]) for t in names)])
+    return grid(["agent", *(n.split("/", 1)[-1] for n in names)], rows)
+
+
+def openloris(page: Path, run: Path, factor: str) -> str:
+    """The paper's four averages, the published ones in brackets, and the spider chart of both."""
+    found = measured(run, list(AVERAGES)).table()
+    agents = agents_of(run)
+    means = {
+        m: [np.mean(list(found[m].get(a, {0: np.nan}).values())) for a in agents] for m in AVERAGES
+    }
+    rows = []
+    for agent in agents:
+        line = [agent]
+        for metric, name in AVERAGES.items():
+            theirs = PUBLISHED[factor][name].get(NAMES.get(agent, ""))
+            line.append(
+                cell(list(found[metric].get(agent, {}).values()))
+                + (f" ({theirs:.2f})" if theirs is not None else "")
+            )
+        rows.append([*line, str(len(found["openloris.accuracy"].get(agent, {})))])
+    name = f"{page.stem}-{run.name}.svg"
+    spider(page.parent / name, agents, means, factor)
+    head = ["algorithm", "Accuracy", "BWT", "FWT", "Over-all", "lifetimes"]
+    return f"{grid(head, rows)}\n\n![Spider chart]({name})"
+
+
+def spider(path: Path, agents: list[str], means: dict[str, list[Any]], factor: str) -> None:
+    """Ours as lines, the published values as dots."""
+    from matplotlib.figure import Figure
+
+    turn = np.linspace(0, 2 * np.pi, len(agents), endpoint=False)
+    around = np.append(np.arange(len(agents)), 0)
+    colours = ("#5a5f6b", "#0069ad", "#dc6f24", "#a08500")
+    with drawing():
+        figure = Figure(figsize=(4.6, 4.2), layout="constrained")
+        axes: Any = figure.add_subplot(projection="polar")
+        axes.set_theta_offset(np.pi / 2)
+        axes.set_theta_direction(-1)
+        for (metric, name), colour in zip(AVERAGES.items(), colours, strict=True):
+            values = np.array(means[metric])
+            label = "Over-all" if name == "Overall" else name
+            axes.plot(turn[around], values[around], color=colour, label=label)
+            theirs = [PUBLISHED[factor][name].get(NAMES.get(a, "")) for a in agents]
+            dots = np.array([np.nan if v is None else v for v in theirs])
+            axes.plot(turn, dots, "o", color=colour, markersize=3.5, markerfacecolor="none")
+        axes.set_ylim(0, 1)
+        axes.set_yticks(np.arange(0.2, 1.01, 0.2))
+        axes.set_xticks(turn, agents)
+        axes.set_title(f"{factor}: ours (lines), published (circles)")
+        figure.legend(loc="outside lower center", ncols=4)
+        figure.savefig(path, metadata={"Date": None})
+
+
+def curves(page: Path, run: Path, measure: str) -> str:
+    """Learning curves: a panel a task, a line an agent, the band between the lifetimes' extremes."""
+    from matplotlib.figure import Figure
+
+    histories = read_run(Run(run))
+    names = list(dict.fromkeys(t for h in histories for t in h.learned_tasks))
+    agents = agents_of(run)
+    colours = dict(zip(agents, ("#0069ad", "#dc6f24", "#199d62", "#cb6aa8", "#4c27a4",
+                                "#8f1d2c", "#02a0ce", "#7b6428", "#5a5f6b"), strict=False))  # fmt: skip
+    with drawing():
+        figure = Figure(figsize=(2.4 * len(names) + 0.6, 2.3), layout="constrained")
+        panels = figure.subplots(1, len(names), squeeze=False, sharey=True)[0]
+        for axes, task in zip(panels, names, strict=True):
+            for agent in agents:
+                own = [smoothed(h, task, measure) for h in histories if h.agent == agent]
+                own = [o for o in own if len(o[0])]
+                if not own:
+                    continue
+                x = np.linspace(0, max(o[0][-1] for o in own), 200)
+                lines = np.array([np.interp(x, *o) for o in own])
+                axes.plot(x, lines.mean(0), color=colours[agent], label=agent, linewidth=1.2)
+                axes.fill_between(x, lines.min(0), lines.max(0), color=colours[agent], alpha=0.15,
+                                  linewidth=0)  # fmt: skip
+            axes.set_title(task.split("/", 1)[-1])
+            axes.set_xlabel("steps of this task")
+        panels[0].set_ylabel(f"{measure}, mean of 50 episodes")
+        if len(agents) > 1:
+            handles, labels = panels[0].get_legend_handles_labels()
+            figure.legend(handles, labels, loc="outside lower center", ncols=min(len(agents), 5))
+        name = f"{page.stem}-{run.name}.svg"
+        figure.savefig(page.parent / name, metadata={"Date": None})
+    return f"![Learning curves]({name})"
+
+
+def smoothed(history: Any, task: str, measure: str, window: int = 50) -> tuple[Any, Any]:
+    """A task's learning episodes: steps so far, and the running mean."""
+    mask = history.learning & (history.task == history.tasks.index(task)) & ~history.adapt
+    values, steps = history.values(measure)[mask], np.cumsum(history.steps[mask])
+    if len(values) < 2:
+        return steps, values
+    sums = np.cumsum(np.insert(values, 0, 0.0))
+    start = np.maximum(np.arange(len(values)) + 1 - window, 0)
+    ends = np.arange(len(values)) + 1
+    return steps, (sums[ends] - sums[start]) / (ends - start)
+
+
+KINDS: dict[str, Callable[..., str]] = {
+    "table": table, "tasks": tasks, "openloris": openloris, "curves": curves,
+}  # fmt: skip
+
+
+def fill(page: Path, report: bool) -> None:
+    """Write the page's slots anew where their runs are there."""
+
+    def slot(match: re.Match[str]) -> str:
+        kind, rest = match.groups()
+        folder, *words = rest.split()
+        run = ROOT / "runs" / folder
+        if not run.is_dir():
+            print(f"{page.name}: no {run}; left as it is")
+            return match.group(0)
+        if report:
+            write_report([run], page.parent / f"{folder}.html", list(registry.metrics().values()))
+        print(f"{page.name}: {kind} {folder}")
+        return f"<!-- {kind} {rest} -->\n{KINDS[kind](page, run, *words)}\n<!-- end -->"
+
+    text = page.read_text(encoding="utf-8")
+    made = SLOT.sub(slot, text)
+    if made != text:
+        page.write_text(made, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for page in sorted(PAGES.glob("*.md")):
+        fill(page, "--report" in sys.argv[1:])
