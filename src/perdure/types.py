@@ -480,6 +480,14 @@ class Many(Protocol):
         """Let go of everything."""
 
 
+class Startable(Protocol):
+    """A :class:`Many` whose steps may begin before they are asked for. Where several tasks run side
+    by side, all of them are started before the first is stepped, so that their work can overlap."""
+
+    def start(self, slots: Sequence[int], actions: Sequence[Any]) -> None:
+        """The next ``step`` will be with these slots and actions."""
+
+
 class Restorable(Protocol):
     """An environment whose unwrapped form can save itself. Without it, a block resumed in
     mid-episode replays the episode's actions."""

@@ -279,6 +279,20 @@ def test_a_damaged_model_is_made_again(tmp_path, monkeypatch):
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
+@pytest.mark.parametrize(
+    ("name", "asked"), [("button-press", ["btnGeom"]), ("hammer", ["HammerHandle"]), ("reach", [])]
+)
+def test_models_hold_no_pictures_but_all_that_is_asked_for(name, asked):
+    cls = ALL_V3_ENVIRONMENTS[f"{name}-v3"]
+    ours, whole = models.load(cls), models.load(cls, visual=True)
+    assert ours.nbuffer < 4e6 < 15e6 < whole.nbuffer and not ours.ntexdata
+    for geom in asked:
+        a, b = ours.geom(geom), whole.geom(geom)
+        assert np.array_equal(a.pos, b.pos) and np.array_equal(a.quat, b.quat)
+    for what in ("body_mass", "body_inertia", "body_ipos", "body_iquat", "dof_invweight0"):
+        assert np.array_equal(getattr(ours, what), getattr(whole, what)), what
+
+
 def test_a_folder_that_cannot_be_written_costs_no_results(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("PERDURE_CACHE", str(tmp_path / "file"))
@@ -329,6 +343,16 @@ def test_protocols_say_what_the_papers_say():
     assert sum(b.exposures[0].amount for b in learned) == 100 and learned[0].together
     assert all(t.params["goals"] == "fixed" and t.params["horizon"] == 150 for t in paper.tasks)
     assert [t.params["one_hot"] for t in paper.tasks] == [[k, 10] for k in range(10)]
+
+    small = curriculum(
+        Spec.parse("metaworld/mt,tasks=['reach','sweep'],horizon=70,steps=9,rounds=1")
+    )
+    assert [t.name for t in small.tasks] == ["reach", "sweep"]
+    assert all(t.params["horizon"] == 70 and t.params["benchmark"] == "MT1" for t in small.tasks)
+    assert small.blocks[1].together and small.blocks[1].exposures[0].amount == 9
+    unnamed = curriculum(Spec.parse("metaworld/mt,one_hot=false,tasks=['reach','sweep']"))
+    assert [t.params["one_hot"] for t in small.tasks] == [[0, 2], [1, 2]]
+    assert not any("one_hot" in t.params for t in unnamed.tasks)
 
     meta = curriculum(Spec.parse("metaworld/ml10,goals=2,steps=10"))
     learn, *probes = meta.blocks

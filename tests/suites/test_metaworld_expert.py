@@ -1,6 +1,8 @@
 """Meta-World's experts as an agent and as demonstrators, and lives on the suite."""
 
+import csv
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from perdure.agents.adapters.expert import ExpertAgent
 from perdure.errors import AgentFault, CurriculumError, SpecError
 from perdure.registry import suite
 from perdure.suites.metaworld import cache, demonstrations, tasks
+from perdure.suites.metaworld.env import Sawyer, Sawyers
 from perdure.types import Context, Task, World
 
 SUITE = suite("metaworld")
@@ -39,29 +42,42 @@ def ctx(name, n):
     return Context("eval", False, 0, ids, np.arange(n), np.zeros(n, bool))
 
 
-def play(name, seeds, **params):
-    """Success at any step and at the last, for each seed."""
-    many = SUITE.many(Task("metaworld", name, params=params), len(seeds))
-    agent, where = ExpertAgent(world(name)), ctx(name, len(seeds))
-    obs = np.stack([many.reset(k, s) for k, s in enumerate(seeds)])
-    slots, reached = range(len(seeds)), np.zeros(len(seeds))
+def play(name, places):
+    """Success at any step and at the last, at places (seed, goal) of MT1."""
+    chosen = [
+        {"goals": "set", "benchmark_seed": seed, "goal": goal, "horizon": 500}
+        for seed, goal in places
+    ]
+    arms = Sawyers(
+        [Sawyer(name, tasks.settings(Task("metaworld", name, params=c))) for c in chosen]
+    )
+    agent, where, slots = ExpertAgent(world(name)), ctx(name, len(places)), range(len(places))
+    obs, reached = np.stack([arms.reset(slot, 0) for slot in slots]), np.zeros(len(places))
     while True:
-        obs, _, _, cuts, infos = many.step(slots, list(agent.act(obs, where)))
-        now = np.array([infos[k]["success"] for k in slots])
+        obs, _, _, cuts, infos = arms.step(slots, list(agent.act(obs, where)))
+        now = np.array([infos[slot]["success"] for slot in slots])
         reached = np.maximum(reached, now)
         if cuts[0]:
             return reached, now
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "reached", "kept"),
-    [("reach", 1.0, 1.0), ("coffee-button", 1.0, 0.0), ("drawer-open", 1.0, 1.0)],
-)
-def test_experts_reach_what_is_known_of_them(name, reached, kept):
-    """The known rates of these tasks are 0 or 1; on goals of the official set, 300 steps."""
-    any_step, last = play(name, range(6), goals="set", horizon=300)
-    assert any_step.mean() == reached and last.mean() == kept
+@pytest.mark.timeout(900)
+def test_experts_reach_what_is_known_of_them():
+    """Known are the rates over 50 episodes, which another implementation played to the end; three
+    of them are played here for each task. No more may succeed or fail than did among the 50: where
+    all did or none, that is exact. (benchmarks/metaworld_experts.py plays all 50.)"""
+    with (Path(__file__).parent / "data" / "metaworld_experts.csv").open() as file:
+        known = {row["task"]: row for row in csv.DictReader(file)}
+    assert known.keys() == set(tasks.NAMES)
+    odd = []
+    for name, rates in known.items():
+        any_step, last = play(name, [(0, 0), (2, 20), (4, 45)])
+        for word, seen in (("any", any_step), ("last", last)):
+            won = round(50 * float(rates[word]))
+            if seen.sum() > won or (1 - seen).sum() > 50 - won:
+                odd.append(f"{name}, success at {word} step: {rates[word]} known, {seen} seen")
+    assert not odd, odd
 
 
 def test_an_expert_says_what_it_needs():
@@ -127,6 +143,24 @@ def test_pictures():
     with pytest.raises(Exception, match="corner2"):
         bad = SUITE.env(Task("metaworld", "reach", params={**task.params, "camera": "none"}))
         bad.reset(seed=0)
+
+
+def test_films_show_the_same_episode():
+    task = Task("metaworld", "door-open", params={"one_hot": [0, 2], "horizon": 9})
+    env, film = SUITE.env(task), SUITE.film(task)
+    assert film.render_mode == "rgb_array"
+    env.reset(seed=3), film.reset(seed=3)
+    try:
+        first = film.render()
+    except Exception as e:
+        pytest.skip(f"nothing can be drawn here: {e}")
+    action = np.array([0, 1, 1, 0], np.float32)
+    for _ in range(9):
+        assert env.step(action)[1:4] == film.step(action)[1:4]
+    last = film.render()
+    assert last.shape == (240, 240, 3) and last.dtype == np.uint8
+    assert (last != first).mean() > 0.01
+    film.close()
 
 
 def test_every_expert_has_a_task():

@@ -111,6 +111,8 @@ class Processes:
                 "agents given as Python objects cannot be sent to other processes: use the serial "
                 "executor, or name the agent as file.py:Class"
             )
+        cores = len(os.sched_getaffinity(0))
+        share = max(1, cores // max(1, min(self.workers, len(jobs))))
         waiting = deque((job, 0) for job in jobs)
         tries: dict[str, int] = {}
         active: list[_Worker] = []
@@ -119,7 +121,7 @@ class Processes:
                 while waiting and len(active) < self.workers:
                     job, tried = waiting.popleft()
                     tries[job.id] = tried + 1
-                    active.append(self._start(plan, job))
+                    active.append(self._start(plan, job, share))
                 for worker in list(active):
                     outcome, again = self._look(plan, worker, tries[worker.job.id])
                     if outcome is None and not again:
@@ -133,10 +135,12 @@ class Processes:
         finally:
             _stop(active)
 
-    def _start(self, plan: Plan, job: Job) -> _Worker:
+    def _start(self, plan: Plan, job: Job, share: int) -> _Worker:
         # One thread each: lifetimes are what runs in parallel, and results must not depend on
-        # how many cores a machine has.
+        # how many cores a machine has. Environments may use the cores that no lifetime needs:
+        # theirs do not.
         threads = {f"{lib}_NUM_THREADS": "1" for lib in ("OMP", "MKL", "OPENBLAS", "NUMEXPR")}
+        threads["PERDURE_THREADS"] = str(share)
         output = tempfile.TemporaryFile()
         process = subprocess.Popen(
             plan.command(job),

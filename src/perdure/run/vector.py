@@ -150,6 +150,7 @@ class Environments:
         self.step: Callable[[list[int], list[Any]], Stepped] = (
             self._step_one if len(self.parts) == 1 else self._step_several
         )
+        self._shared: tuple[list[int], list[tuple[int, list[int], slice]]] = ([], [])
 
     def _part(self, slot: int) -> tuple[Many, int]:
         part, own = divmod(slot, self.count)
@@ -179,23 +180,36 @@ class Environments:
         ends: list[bool] = []
         cuts: list[bool] = []
         infos: dict[int, Mapping[str, Any]] = {}
-        start = 0
-        for number, part in enumerate(self.parts):
-            mine = [s % self.count for s in slots if s // self.count == number]
-            if not mine:
-                continue
-            end = start + len(mine)
-            try:
-                seen, paid, ended, cut, told = part.step(mine, actions[start:end])
-            except Exception as e:
-                raise fault(f"{self.tasks[number * self.count].id}.step", e) from e
-            following[start:end] = seen
-            rewards += paid
-            ends += ended
-            cuts += cut
-            infos |= {start + k: info for k, info in told.items()}
-            start = end
+        shares = self._shares(slots)
+        number = 0
+        try:
+            for number, mine, rows in shares:
+                early = getattr(self.parts[number], "start", None)
+                if early is not None:
+                    early(mine, actions[rows])
+            for number, mine, rows in shares:
+                seen, paid, ended, cut, told = self.parts[number].step(mine, actions[rows])
+                following[rows] = seen
+                rewards += paid
+                ends += ended
+                cuts += cut
+                infos |= {rows.start + k: info for k, info in told.items()}
+        except Exception as e:
+            raise fault(f"{self.tasks[number * self.count].id}.step", e) from e
         return following, rewards, ends, cuts, infos
+
+    def _shares(self, slots: list[int]) -> list[tuple[int, list[int], slice]]:
+        """Which of the slots belong to which part, under its own numbers; the same for many
+        steps."""
+        if self._shared[0] is not slots:
+            shares, start = [], 0
+            for number in range(len(self.parts)):
+                mine = [s % self.count for s in slots if s // self.count == number]
+                if mine:
+                    shares.append((number, mine, slice(start, start + len(mine))))
+                    start += len(mine)
+            self._shared = (slots, shares)
+        return self._shared[1]
 
     # A commit in mid-episode: environments that can save themselves do; for all others the
     # episode's actions are kept and played again.

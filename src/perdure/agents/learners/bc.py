@@ -16,7 +16,7 @@ from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.encoders import Inputs, encoder_for
 from perdure.agents.networks.learner import Minibatch, TorchLearner, network
 from perdure.errors import AgentFault, SpecError
-from perdure.types import Array, Batch, Context, Examples, Measures, World
+from perdure.types import Array, Batch, Context, Examples, Measures, State, World
 
 FLOOR = 0.1
 """The least spread that is divided by: small numbers that hardly vary are not to become large."""
@@ -25,8 +25,9 @@ FLOOR = 0.1
 class Standardise(nn.Module):
     """Shifts and scales each input by the first minibatch of life, and never changes again.
 
-    Statistics that went on moving would change what was learned about earlier tasks. Inputs that do
-    not vary at first, such as a one-hot of the task, pass as they are.
+    Statistics that went on moving would change what was learned about earlier tasks. An input that
+    is the same in the whole minibatch, such as a one-hot of the task, may well vary later, and is
+    to be heard beside the others then: it is divided by the least spread too.
     """
 
     mean: Tensor
@@ -43,10 +44,8 @@ class Standardise(nn.Module):
         """Look at a minibatch, if it is the first."""
         if self.known or len(inputs) < 2:
             return
-        spread = inputs.std(dim=0)
-        varies = spread > 1e-6
-        self.mean.copy_(inputs.mean(dim=0) * varies)
-        self.spread.copy_(torch.where(varies, spread.clamp(min=FLOOR), torch.ones_like(spread)))
+        self.mean.copy_(inputs.mean(dim=0))
+        self.spread.copy_(inputs.std(dim=0).clamp(min=FLOOR))
         self.known.fill_(1.0)
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -60,6 +59,10 @@ class BCAgent(TorchLearner):
     ``hidden`` are the widths of the layers. Inputs are standardised by the first minibatch unless
     ``standardise`` is false. The network works on actions scaled to −1…1; what it says beyond the
     bounds is cut off when it acts.
+
+    Steps become smaller within a block: the n-th is made with lr / (1 + n / ``halving``). Tasks side
+    by side take turns, a minibatch each, and with steps of one size the last ones to be shown would
+    be known better than the others.
     """
 
     learns_from = ("data",)
@@ -71,11 +74,12 @@ class BCAgent(TorchLearner):
         world: World,
         lr: float = 1e-3,
         hidden: Sequence[int] = (256, 256, 256),
+        halving: float = 1000.0,
         max_grad: float = inf,
         standardise: bool = True,
     ) -> None:
         super().__init__(world)
-        check_ranges("bc", lr=(lr, 0, inf), max_grad=(max_grad, 0, inf))
+        check_ranges("bc", lr=(lr, 0, inf), halving=(halving, 1, inf), max_grad=(max_grad, 0, inf))
         space = world.action_space
         if not isinstance(space, spaces.Box) or not space.is_bounded():
             raise SpecError(
@@ -94,6 +98,13 @@ class BCAgent(TorchLearner):
 
         self.net = network(world, build)
         self.optimizer = Adam(self.net.parameters(), lr)
+        self.lr, self.halving = lr, halving
+        self.updates = 0
+        """In this block."""
+
+    def enter(self, ctx: Context) -> None:
+        if ctx.learning and ctx.event == "block":
+            self.updates = 0
 
     def act(self, obs: Any, ctx: Context) -> Array:
         with torch.inference_mode():
@@ -112,7 +123,12 @@ class BCAgent(TorchLearner):
         inputs = self.inputs(batch.inputs)
         if self.standard is not None:
             self.standard.meet(inputs)
+        self.updates += 1
+        self._pace()
         return self.descend({"obs": inputs, "targets": scaled})
+
+    def _pace(self) -> None:
+        self.optimizer.lr = self.lr / (1 + self.updates / self.halving)
 
     def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
         answers = self.predict(batch)
@@ -123,6 +139,14 @@ class BCAgent(TorchLearner):
     def predict(self, batch: Minibatch) -> Tensor:
         answers: Tensor = self.net(batch["obs"])
         return answers
+
+    def state(self) -> dict[str, Array]:
+        return {**super().state(), "updates": np.array(self.updates)}
+
+    def load(self, state: State) -> None:
+        super().load(state)
+        self.updates = int(state["updates"])
+        self._pace()
 
 
 agent = BCAgent

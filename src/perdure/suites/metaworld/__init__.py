@@ -32,6 +32,7 @@ are there within a task (``horizon``, ``persist``), and sequences of tasks as cu
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,10 @@ if TYPE_CHECKING:
     import gymnasium
 
 
+FILM = 240
+"""Width and height of a film."""
+
+
 class MetaWorldSuite(Suite):
     """Fifty tasks of one arm, in MuJoCo."""
 
@@ -54,6 +59,12 @@ class MetaWorldSuite(Suite):
 
     def env(self, task: Task) -> gymnasium.Env[Any, Any]:
         chosen = settings(task)
+        with extras_named("suite metaworld"):
+            from perdure.suites.metaworld.env import Sawyer
+        return Sawyer(task.name, chosen)
+
+    def film(self, task: Task) -> gymnasium.Env[Any, Any]:
+        chosen = dataclasses.replace(settings(task), observation="state", size=FILM)
         with extras_named("suite metaworld"):
             from perdure.suites.metaworld.env import Sawyer
         return Sawyer(task.name, chosen)

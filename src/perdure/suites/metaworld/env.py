@@ -11,6 +11,7 @@ import numpy as np
 from perdure.suites.metaworld.goals import Fixed, official
 from perdure.suites.metaworld.lean import Lean, lean
 from perdure.suites.metaworld.tasks import GOALS, Settings, spaces_of
+from perdure.suites.metaworld.threads import team
 from perdure.types import Array
 
 if TYPE_CHECKING:
@@ -20,9 +21,12 @@ if TYPE_CHECKING:
 class Sawyer(gymnasium.Env[Array, Array]):
     """A robot arm at one task. The simulation is made by the first reset."""
 
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 80}  # noqa: RUF012
+
     def __init__(self, name: str, settings: Settings) -> None:
         self.name, self.settings = name, settings
         self.observation_space, self.action_space = spaces_of(settings)
+        self.render_mode = "rgb_array"
         self.robot: Lean | None = None
         self.camera: Camera | None = None
         self.taken, self.last = 0, settings.horizon * settings.persist
@@ -102,7 +106,7 @@ class Sawyers:
     """Several arms, stepped by one call; each may be at a task of its own."""
 
     def __init__(self, arms: Sequence[Sawyer]) -> None:
-        self.arms = list(arms)
+        self.arms, self.team, self.started = list(arms), team(), False
 
     def reset(self, slot: int, seed: int) -> Array:
         """Begin the episode of this seed."""
@@ -111,22 +115,30 @@ class Sawyers:
     def expect(self, seeds: Sequence[int]) -> None:
         """Not of use: a scene is cheap beside its episode."""
 
+    def start(self, slots: Sequence[int], actions: Sequence[Any]) -> None:
+        """Push the arms; their physics may run from now on."""
+        robots = [self.arms[slot].robot for slot in slots]
+        for robot, action in zip(robots, actions, strict=True):
+            robot.push(action)  # type: ignore[union-attr]
+        self.team.add(robots)  # type: ignore[arg-type]
+        self.started = True
+
     def step(
         self, slots: Sequence[int], actions: Sequence[Any]
     ) -> tuple[Array, list[float], list[bool], list[bool], Mapping[int, Mapping[str, Any]]]:
         """Push all arms, let physics run, look at all."""
+        if not self.started:
+            self.start(slots, actions)
+        self.started = False
+        self.team.work()
         arms = [self.arms[slot] for slot in slots]
-        robots = [arm.robot for arm in arms]
-        for robot, action in zip(robots, actions, strict=True):
-            robot.push(action)  # type: ignore[union-attr]
-        for robot in robots:
-            robot.move()  # type: ignore[union-attr]
         space = arms[0].observation_space
         seen = np.empty((len(arms), *(space.shape or ())), space.dtype)
         rewards: list[float] = []
         cuts: list[bool] = []
         infos: dict[int, Mapping[str, Any]] = {}
         for k, (arm, action) in enumerate(zip(arms, actions, strict=True)):
+            self.team.wait(arm.robot)  # type: ignore[arg-type]
             obs, reward, infos[k] = arm.settle(action)
             seen[k] = arm.shown(obs)
             rewards.append(reward)

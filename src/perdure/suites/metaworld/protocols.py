@@ -4,7 +4,8 @@ Budgets default to the published ones, which are large; every one is a parameter
 the same episodes, and so the same goals, each time, and counts them all.
 
 The preset ``paper`` is the first release's: 150 steps, and one fixed goal in the multi-task
-benchmarks. ``current`` is today's: 500 steps, and 50 goals for each task.
+benchmarks. ``current`` is today's: 500 steps, and 50 goals for each task. In the multi-task
+benchmarks ``horizon`` overrides the preset's, for smaller studies.
 """
 
 from __future__ import annotations
@@ -40,9 +41,27 @@ def mt1(
     rounds: int = 10,
     episodes: int = 50,
     goal_seed: int = 0,
+    horizon: int | None = None,
 ) -> Curriculum:
     """One task with many goals, which are observed."""
-    return _multi("mt1", "MT1", [task], preset, steps, rounds, episodes, goal_seed)
+    return _multi("mt1", "MT1", [task], preset, steps, rounds, episodes, goal_seed, horizon)
+
+
+def mt(
+    tasks: Sequence[str] = ("reach", "drawer-close", "window-close"),
+    preset: str = "current",
+    steps: int = 100_000,
+    rounds: int = 10,
+    episodes: int = 20,
+    goal_seed: int = 0,
+    horizon: int | None = None,
+    one_hot: bool = True,
+) -> Curriculum:
+    """Any tasks side by side, each with its goals of MT1; steps are for each task.
+
+    Without the one-hot, only agents that read the task's name can tell tasks apart.
+    """
+    return _multi("mt", "MT1", tasks, preset, steps, rounds, episodes, goal_seed, horizon, one_hot)
 
 
 def mt10(
@@ -51,9 +70,10 @@ def mt10(
     rounds: int = 10,
     episodes: int = 50,
     goal_seed: int = 0,
+    horizon: int | None = None,
 ) -> Curriculum:
     """Ten tasks side by side, each with a one-hot; steps are for each task."""
-    return _multi("mt10", "MT10", MT10, preset, steps, rounds, episodes, goal_seed)
+    return _multi("mt10", "MT10", MT10, preset, steps, rounds, episodes, goal_seed, horizon)
 
 
 def mt50(
@@ -62,9 +82,10 @@ def mt50(
     rounds: int = 10,
     episodes: int = 50,
     goal_seed: int = 0,
+    horizon: int | None = None,
 ) -> Curriculum:
     """All fifty tasks side by side, each with a one-hot; steps are for each task."""
-    return _multi("mt50", "MT50", NAMES, preset, steps, rounds, episodes, goal_seed)
+    return _multi("mt50", "MT50", NAMES, preset, steps, rounds, episodes, goal_seed, horizon)
 
 
 def ml1(
@@ -135,7 +156,7 @@ def sequence(
 
 
 def cw10_bc(
-    epochs: int = 60, demonstrations: int = 20, episodes: int = 10, horizon: int = 200
+    epochs: int = 50, demonstrations: int = 40, episodes: int = 5, horizon: int = 200
 ) -> Curriculum:
     """Lifelong imitation: Continual World's ten tasks in turn from expert demonstrations, evaluated
     by playing them."""
@@ -146,7 +167,7 @@ def cw10_bc(
 
 
 def mt10_bc(
-    epochs: int = 60, demonstrations: int = 20, episodes: int = 20, horizon: int = 200
+    epochs: int = 30, demonstrations: int = 40, episodes: int = 20, horizon: int = 200
 ) -> Curriculum:
     """Imitation of ten experts side by side, evaluated by playing on unseen goals."""
     tasks = _numbered(MT10, horizon=horizon, demonstrations=demonstrations)
@@ -164,12 +185,19 @@ def _multi(
     rounds: int,
     episodes: int,
     goal_seed: int,
+    horizon: int | None,
+    one_hot: bool = True,
 ) -> Curriculum:
     params = _preset(name, preset)
+    if horizon is not None:
+        params["horizon"] = horizon
     if params["goals"] == "set":
         params |= {"benchmark": benchmark, "benchmark_seed": goal_seed}
     names = _known(name, names)
-    tasks = _numbered(names, **params) if len(names) > 1 else [_task(names[0], **params)]
+    if one_hot and len(names) > 1:
+        tasks = _numbered(names, **params)
+    else:
+        tasks = [_task(n, **params) for n in names]
     blocks = _rounds(name, tasks, steps, rounds)
     evaluation = evaluate(*(Exposure(t, episodes) for t in tasks), together=True)
     return Curriculum(
@@ -275,6 +303,7 @@ def _about(builder: Callable[..., Curriculum]) -> str:
 
 CURRICULA: Mapping[str, Callable[..., Curriculum]] = {
     "mt1": mt1,
+    "mt": mt,
     "mt10": mt10,
     "mt50": mt50,
     "ml1": ml1,

@@ -1,0 +1,98 @@
+"""Physics of many environments on all cores: MuJoCo holds no Python lock while it steps.
+
+Each simulation has memory of its own, so what comes out is the same with any number of threads.
+How many there are, ``PERDURE_THREADS`` says; without it, as many as this process may use cores.
+Lifetimes side by side in processes share the cores between them (:mod:`perdure.run.executors`).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections import deque
+from collections.abc import Iterable
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
+
+from perdure.errors import SpecError
+
+if TYPE_CHECKING:
+    from perdure.suites.metaworld.lean import Lean
+
+
+class Team:
+    """The calling thread and its helpers.
+
+    Simulations are handed in by :meth:`add`; :meth:`work` has everyone move them, the caller too.
+    """
+
+    def __init__(self, helpers: int) -> None:
+        self.helpers = helpers
+        self.waiting: deque[Lean] = deque()
+        self.moving: set[Lean] = set()
+        """Handed in, and not known to have moved."""
+        self.calls: SimpleQueue[None] = SimpleQueue()
+        self.moved: SimpleQueue[tuple[Lean, Exception | None]] = SimpleQueue()
+        """By helpers."""
+        for _ in range(helpers):
+            threading.Thread(target=self._help, name="physics", daemon=True).start()
+
+    def add(self, robots: Iterable[Lean]) -> None:
+        """Simulations that are to make a step."""
+        robots = list(robots)
+        self.moving.update(robots)
+        self.waiting.extend(robots)
+
+    def work(self) -> None:
+        """Move until none is left to begin with; helpers may still be at their last."""
+        for _ in range(min(self.helpers, len(self.waiting) - 1)):
+            self.calls.put(None)
+        while (robot := self._next()) is not None:
+            self.moving.discard(robot)
+            robot.move()
+
+    def wait(self, robot: Lean) -> None:
+        """Return when this one has moved."""
+        while robot in self.moving:
+            other, error = self.moved.get()
+            self.moving.discard(other)
+            if error is not None:
+                raise error
+
+    def _next(self) -> Lean | None:
+        try:
+            return self.waiting.popleft()
+        except IndexError:
+            return None
+
+    def _help(self) -> None:
+        while True:
+            self.calls.get()
+            while (robot := self._next()) is not None:
+                error: Exception | None = None
+                try:
+                    robot.move()
+                except Exception as e:
+                    error = e
+                self.moved.put((robot, error))
+
+
+def team() -> Team:
+    """This process's team."""
+    return _team(os.getpid())
+
+
+@functools.cache
+def _team(process: int) -> Team:
+    return Team(threads() - 1)
+
+
+def threads() -> int:
+    """How many threads move simulations."""
+    text = os.environ.get("PERDURE_THREADS")
+    if text is None:
+        return len(os.sched_getaffinity(0))
+    if not text.isdecimal() or int(text) < 1:
+        raise SpecError(f"PERDURE_THREADS must be a whole number of at least 1, got {text!r}")
+    return int(text)

@@ -1,0 +1,89 @@
+"""Meta-World's physics in threads: the same to the bit, all tasks of a block begun before any ends."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("metaworld")
+
+from test_metaworld import models_kept, task
+
+from perdure.errors import EnvironmentFault, SpecError
+from perdure.registry import suite
+from perdure.run.guards import Observer
+from perdure.run.vector import Environments
+from perdure.suites.metaworld import threads
+from perdure.suites.metaworld.threads import Team
+
+__all__ = ["models_kept"]
+SUITE = suite("metaworld")
+NAMES = ("push", "door-open", "reach")
+
+
+def block(helpers):
+    """Environments of a together block, two for each task, on a team of its own."""
+    tasks = [(SUITE, task(name, one_hot=[k, 3], horizon=8)) for k, name in enumerate(NAMES)]
+    observations, actions = SUITE.spaces(tasks[0][1])
+    envs = Environments(tasks, 2, Observer(observations, "environment"), actions)
+    team = Team(helpers)
+    for part in envs.parts:
+        part.team = team
+    return envs
+
+
+def played(helpers):
+    envs, rng, out = block(helpers), np.random.default_rng(0), []
+    for slot in range(6):
+        out.append(envs.reset(slot, slot).tobytes())
+    for t in range(8):
+        slots = [0, 1, 2, 3, 4, 5] if t % 3 else [0, 3, 4]
+        seen, *rest = envs.step(slots, list(rng.uniform(-1, 1, (len(slots), 4)).astype("f4")))
+        out.append((seen.tobytes(), repr(rest)))
+    envs.close()
+    return out
+
+
+def test_threads_change_nothing():
+    alone = played(0)
+    assert played(1) == alone
+    assert played(3) == alone
+
+
+def test_all_tasks_are_started_before_the_first_is_stepped(monkeypatch):
+    envs, order = block(1), []
+    for number, part in enumerate(envs.parts):
+        for name in ("start", "step"):
+            was = getattr(part, name)
+            monkeypatch.setattr(
+                part,
+                name,
+                lambda *a, was=was, word=f"{name} {number}": (order.append(word), was(*a))[1],
+            )
+    for slot in range(6):
+        envs.reset(slot, slot)
+    envs.step([0, 2, 4], [np.zeros(4, np.float32)] * 3)
+    assert order == ["start 0", "start 1", "start 2", "step 0", "step 1", "step 2"]
+
+
+def test_what_a_helper_meets_is_raised_where_it_was_waited_for(monkeypatch):
+    envs = block(1)
+    for slot in range(6):
+        envs.reset(slot, slot)
+
+    def fail():
+        raise ArithmeticError("no physics today")
+
+    for arm in envs.parts[1].arms:
+        monkeypatch.setattr(arm.robot, "move", fail)
+    with pytest.raises(EnvironmentFault, match="no physics today"):
+        envs.step(list(range(6)), [np.zeros(4, np.float32)] * 6)
+
+
+def test_how_many(monkeypatch):
+    monkeypatch.setenv("PERDURE_THREADS", "3")
+    assert threads.threads() == 3
+    monkeypatch.delenv("PERDURE_THREADS")
+    assert threads.threads() >= 1
+    for wrong in ("0", "two", ""):
+        monkeypatch.setenv("PERDURE_THREADS", wrong)
+        with pytest.raises(SpecError, match="PERDURE_THREADS"):
+            threads.threads()
