@@ -28,7 +28,11 @@ def test_report_with_films_and_figures(filmed, tmp_path):
     assert done.returncode == 0, done.stderr
     text = page.read_text()
     assert f"report: {page}" in done.stdout and "toy/compass" in text
-    assert text.count("data:video/mp4;base64,") == 9
+    index = json.loads((filmed / "q/0/_video/index.json").read_text())
+    assert len(index["films"]) == 9
+    # An episode that is the first and the best is there once.
+    files = {film["file"] for film in index["films"]}
+    assert text.count("data:video/mp4;base64,") == len(files)
     assert "http://" not in re.sub(r"http://www\.w3\.org\S*", "", text) and "https://" not in text
     assert {p.suffix for p in figures.iterdir()} == {".pdf", ".svg", ".png", ".csv"}
 
@@ -50,7 +54,8 @@ def test_films_beside_the_index_alone(filmed, tmp_path):
     found["films"][0]["file"] = "../../../_meta/spec.json"
     index.write_text(json.dumps(found))
     assert perdure("report", str(run)).returncode == 0
-    assert (run / "_report.html").read_text().count("data:video/mp4;base64,") == 8
+    files = {film["file"] for film in found["films"][1:]}
+    assert (run / "_report.html").read_text().count("data:video/mp4;base64,") == len(files)
 
 
 def test_leaderboard(filmed, tmp_path):

@@ -95,9 +95,10 @@ def tables(study):
         data.lifetime_curves(study), data.expert_curves(study), data.matrices(study),
     )  # fmt: skip
     spread = data.distributions(study)
+    (course,) = study.courses
     return {
-        "lifetimes-evaluations": curves["evaluations"],
-        "lifetimes-learning": curves["learning"],
+        "lifetimes-evaluations": data.tidy(curves["evaluations"], course),
+        "lifetimes-learning": data.tidy(curves["learning"], course, learning=True),
         "experts-q-curves": [r for r in experts["curves"] if r["agent"] == "q"],
         "experts-random-scores": [r for r in experts["scores"] if r["agent"] == "random"],
         "matrix-cells": matrix["cells"],

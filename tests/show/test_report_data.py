@@ -69,9 +69,10 @@ def test_the_outline(study):
     (curriculum,) = found["curricula"]
     assert curriculum["name"] == "toy/two" and not curriculum["generated"]
     assert curriculum["budget"] == [
-        {"for": "learning", "unit": "episodes", "amount": 8},
-        {"for": "evaluation", "unit": "episodes", "amount": 12},
+        {"for": "learning", "unit": "episodes", "amount": [8, 8]},
+        {"for": "evaluation", "unit": "episodes", "amount": [12, 12]},
     ]
+    assert found["budget"] == curriculum["budget"]
     blocks = curriculum["strips"][0]["blocks"]
     assert [b["kind"] for b in blocks] == ["eval", "learn", "eval", "learn", "eval"]
     assert blocks[1]["weight"] == 4 and 0 < blocks[0]["weight"] < 1
@@ -103,6 +104,17 @@ def test_lifetime_curves(study):
     assert [r["mean"] for r in bins] == [0.0, 0.5, 1.0, 1.0]
     assert [(r["min"], r["max"]) for r in bins] == [(0, 0), (0, 1), (1, 1), (1, 1)]
     assert [r["x"] - spans[1]["start"] for r in bins] == pytest.approx([5, 15, 25, 35])
+
+
+def test_tables_of_curves_tell_what_was_learned_and_no_place_on_the_axis(study):
+    found, (course,) = data.lifetime_curves(study), study.courses
+    rows = data.tidy(found["learning"], course, learning=True)
+    assert [r["learned"] for r in rows] == pytest.approx([5, 15, 25, 35, 45, 55, 65, 75])
+    assert [r["within"] for r in rows] == pytest.approx([0.125, 0.375, 0.625, 0.875] * 2)
+    assert all(r["unit"] == "steps" and "x" not in r for r in rows)
+    rows = data.tidy(found["evaluations"], course)
+    assert [r["learned"] for r in rows if r["task"] == "toy/a"] == [0, 40, 80]
+    assert rows[0].keys() >= {"mean", "low", "high", "n"} and "within" not in rows[0]
 
 
 def test_single_lifetimes(study):
@@ -161,6 +173,12 @@ def test_the_headline(study):
     assert final["low"] == pytest.approx(0.625 - T2 * 0.125)
     assert final["beats"] == [] and found["comparisons"] == [] and found["tests"] == 0
     assert len(data.everything(study)["metrics"]) == len(metrics())
+
+
+def test_every_metric_has_its_formula(study):
+    texts = {m["metric"]: m["text"] for m in data.method(study)["metrics"]}
+    assert not [name for name, text in texts.items() if len(text) < 30]
+    assert "(a − b) / (a + b)" in texts["l2m.ft"]
 
 
 def test_profiles_and_aggregates(study):
@@ -349,5 +367,5 @@ def test_logs_of_another_kind(tmp_path):
     run = made.make_run(tmp_path / "run", seeds=(0, 1), agents=[("q", 0.5)])
     write_run(Run(run), tmp_path / "logs")
     study = load([tmp_path / "logs"], metrics())
-    assert study.agents == ("agent",) and len(study.histories) == 2
+    assert study.agents == ("q",) and len(study.histories) == 2
     assert data.outline(study)["curricula"][0]["strips"][0]["blocks"][1]["kind"] == "learn"

@@ -163,6 +163,8 @@ def test_decimal_places_follow_the_interval():
     assert places_of([{"low": -20.0, "high": 34.0}]) == 0
     assert places_of([{"low": float("nan"), "high": float("nan")}]) is None
     assert number(1.0, 3, 2) == "1.00" and number(-0.001, 3, 2) == "0.00"
+    # What rounding leaves of nothing is nothing, however many places a column has.
+    assert {number(v, 3, places) for v in (0.0, -1.1e-16) for places in (None, 1, 2)} == {"0"}
 
 
 def test_hidden_signs_are_spelt_out():

@@ -10,47 +10,70 @@ from typing import Any
 from markupsafe import Markup
 
 from perdure.errors import StoreError
-from perdure.show.report.page import Section
-from perdure.show.report.study import Study
+from perdure.show.report.page import Section, clean
+from perdure.show.report.study import Lifetime, Study
+from perdure.show.report.tables import number
 from perdure.store.files import read_json
 
 ROOM = 2_000_000
 """Bytes of film that a report holds; the first lifetime of each agent comes first."""
+OPEN = 4
+"""Tasks whose films are open from the start."""
 
 
 def films(study: Study) -> Sequence[Section]:
     """First, best and worst evaluation episodes of each task, where the run was made with
     ``--video``."""
-    shown: list[Markup] = []
-    left, dropped = ROOM, 0
+    parts: list[Markup] = []
+    left, dropped, count = ROOM, 0, 0
     for agent in study.agents:
-        for folder, entry in _entries(study, agent):
+        life, entries = _entries(study, agent)
+        tasks: dict[str, list[Markup]] = {}
+        for folder, whiches, entry in entries:
             path = folder / str(entry["file"])
             size = path.stat().st_size if path.is_file() else 0
             if not size or size > left:
                 dropped += 1
                 continue
             left -= size
-            shown.append(_figure(agent, entry, path.read_bytes()))
-    if not shown:
+            shown = _figure(whiches, entry, path.read_bytes())
+            tasks.setdefault(clean(str(entry["task"])), []).append(shown)
+        if tasks and life is not None:
+            parts.append(HEADING.format(clean(agent), life.seed))
+            parts += [
+                TASK.format(Markup(" open" if count + k < OPEN else ""), task, Markup("").join(own))
+                for k, (task, own) in enumerate(tasks.items())
+            ]
+            count += len(tasks)
+    if not parts:
         return ()
-    about = "Evaluation episodes of each task: the first, the best and the worst of one lifetime."
+    about = (
+        "Evaluation episodes of each task, from one lifetime of each agent: its first, its best and "
+        "its worst; an episode that is several of them is shown once."
+    )
     if dropped:
         about += f" {dropped} more are in the lifetimes' _video folders."
-    grid = Markup('<div class="films">{}</div>').format(Markup("").join(shown))
-    return (Section("films", "Episodes", about, STYLE + grid),)
+    return (Section("films", "Episodes", about, STYLE + Markup("").join(parts)),)
 
 
+HEADING = Markup('<h3><bdi>{}</bdi> <span class="muted">seed {}</span></h3>')
+TASK = Markup(
+    '<details class="filmed"{}><summary><bdi>{}</bdi></summary><div class="films">{}</div></details>'
+)
 STYLE = Markup(
     "<style>.films{display:grid;gap:1rem;grid-template-columns:repeat(3,1fr);max-width:60rem}"
     "@media(max-width:40rem){.films{grid-template-columns:1fr}}"
+    ".filmed + h3{margin-top:1.6rem}"
     ".films figure{margin:0}.films video{width:100%;border-radius:.5rem;background:#0003}"
     ".films figcaption{font-size:.85rem;overflow-wrap:anywhere}</style>"
 )
 
+Film = tuple[Path, list[str], Mapping[str, Any]]
+"""The folder of a film, what it is (first, best, worst), and its entry in the index."""
 
-def _entries(study: Study, agent: str) -> list[tuple[Path, Mapping[str, Any]]]:
-    """The films of the agent's first lifetime that has any."""
+
+def _entries(study: Study, agent: str) -> tuple[Lifetime | None, list[Film]]:
+    """The agent's first lifetime that has films, and these: each episode once."""
     for life in study.lifetimes:
         if life.expert or life.agent != agent or life.seed is None:
             continue
@@ -60,8 +83,12 @@ def _entries(study: Study, agent: str) -> list[tuple[Path, Mapping[str, Any]]]:
             index = read_json(folder / "index.json")
             if not isinstance(index, dict) or not isinstance(index.get("films"), list):
                 raise StoreError(f"{folder}/index.json is not an index of films; remove the folder")
-            return [(folder, e) for e in index["films"] if _safe(e)]
-    return []
+            found: dict[str, Film] = {}
+            for entry in filter(_safe, index["films"]):
+                same = found.setdefault(str(entry["file"]), (folder, [], entry))
+                same[1].append(str(entry["which"]))
+            return life, list(found.values())
+    return None, []
 
 
 def _safe(entry: Any) -> bool:
@@ -69,23 +96,21 @@ def _safe(entry: Any) -> bool:
     return isinstance(entry, dict) and Path(str(entry.get("file", "/"))).name == entry.get("file")
 
 
-def _figure(agent: str, entry: Mapping[str, Any], data: bytes) -> Markup:
+def _figure(whiches: Sequence[str], entry: Mapping[str, Any], data: bytes) -> Markup:
     success = entry.get("success")
     outcome = "" if success is None else ", success" if success else ", no success"
     return Markup(
         '<figure><video controls loop muted playsinline preload="metadata" '
         'src="data:video/mp4;base64,{}"></video>'
-        "<figcaption><bdi>{}</bdi> on <bdi>{}</bdi>: {} (block {}, seed {}), {} step{}, "
-        "return {:.3g}{}</figcaption></figure>"
+        "<figcaption><strong>{}</strong>: block {}, {} step{}, return {}{} "
+        '<span class="muted">(environment seed {})</span></figcaption></figure>'
     ).format(
         base64.b64encode(data).decode(),
-        agent,
-        entry["task"],
-        entry["which"],
+        " and ".join(whiches).capitalize(),
         entry["block"],
-        entry["seed"],
         entry["steps"],
         "" if entry["steps"] == 1 else "s",
-        float(entry["return"]),
+        number(float(entry["return"])),
         outcome,
+        entry["seed"],
     )

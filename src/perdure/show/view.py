@@ -55,7 +55,7 @@ async function ask() {
     const answer = await fetch("/version", {cache: "no-store"});
     if (!answer.ok) throw new Error(answer.status);
     newest = await answer.text();
-    state.textContent = "live: refreshed as rows land";
+    state.textContent = "refreshed as rows land";
     if (newest !== shown && follow.checked) reload(newest);
     again.hidden = newest === shown;
   } catch (error) {

@@ -26,6 +26,29 @@ _TABLE: tuple[tuple[str, Better, tuple[str, ...], str], ...] = (
     ("aep", "higher", ("evaluations",), "Average evaluation performance"),
 )  # fmt: skip
 
+_FORMULAS = {
+    "pm": "PM = mean over the lifetime of EP(e) − EP(mark). EP(e) is the mean of evaluation e of a task; the mark is the first evaluation after the task's latest learning block, and e is any later one. Negative for forgetting.",
+    "pm_tlp": "PM_TLP = mean over the lifetime of EP(e) − TLP(l), for the evaluations e of PM. TLP(l) is the mean of the last tenth of the task's latest learning block l.",
+    "ft": "FT = mean over pairs (s, t) of (a − b) / (a + b). b and a are EP on t right before and right after the learning of s alone, while t is not yet learned and will be; of a pair the first occurrence counts.",
+    "ft_ratio": "FT = mean over pairs (s, t) of a / b, with b and a as in l2m.ft.",
+    "bt": "BT = mean over pairs (s, t) of (a − b) / (a + b). b and a are EP on t right before and right after the learning of s alone, when t has been learned; of a pair all occurrences count, by their mean.",
+    "bt_ratio": "BT = mean over pairs (s, t) of a / b, with b and a as in l2m.bt.",
+    "rp": "RP = mean over tasks and experts of Σ_{i≤n} c(i) / Σ_{i≤n} c_expert(i). c is the task's learning curve, its blocks end to end; n is the shorter of the two lengths.",
+    "se": "SE = mean over tasks and experts of (Sat / Sat_expert) · (ETS_expert / ETS), with Sat and ETS as in l2m.sat and l2m.ets.",
+    "pr": "PR = −mean over tasks of the Theil–Sen slope of RT against the index of the learning block, with RT as in l2m.rt. Positive where recovery gets quicker.",
+    "cg": "CG = mean over tasks of (1/n) Σ_{i≤n} (c(i) − start). start is the task's first evaluation if that precedes its learning, else the mean of the first tenth of its first learning block.",
+    "lb": "LB = mean over tasks of Σ_{i≤ETS} (Sat − c(i)) / (n · (Sat − lowest)): 0 if saturated at once, towards 1 if at the very end.",
+    "droop": "Droop = TLP of the task's previous learning block − the lowest performance before that level is reached again, 0 if at once; mean over blocks, then over tasks.",
+    "rt": "RT = experiences of a learning block until performance is back at TLP of the task's previous one, counted from 1, and n + 1 if it is not within its n; mean over blocks, then over tasks.",
+    "rr": "RR = Droop / RT of each learning block that drooped; mean over blocks, then over tasks.",
+    "tlp": "TLP = mean of the last ⌈n/10⌉ of a learning block's n experiences; mean over blocks, then over tasks.",
+    "sat": "Sat = max_i r(i), where r is the rolling average of the task's learning curve, its blocks end to end; mean over tasks.",
+    "ets": "ETS = the least i with r(i) = Sat, counted from 1, with r as in l2m.sat; mean over tasks.",
+    "atp": "ATP = mean of a learning block; mean over a task's blocks, then over tasks.",
+    "aep": "AEP = mean of an evaluation block; mean over a task's blocks, then over tasks.",
+}  # fmt: skip
+"""How preset `paper` computes each; docs/design/metrics.md has the reasons."""
+
 CORE = ("l2m.pm", "l2m.ft", "l2m.bt", "l2m.rp", "l2m.se")
 """What the document calls its core metrics."""
 
@@ -36,6 +59,7 @@ def _reader(short: str) -> Metric:
     def read(life: Life) -> Score:
         return life.l2m[short]
 
+    read.__doc__ = f"{about}\n\n{_FORMULAS[short]}"
     return Metric(f"l2m.{short}", about, better, needs, read)
 
 

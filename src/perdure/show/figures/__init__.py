@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure.errors import StoreError
-from perdure.show.figures import heat, lifetimes, natives, spread
+from perdure.show.figures import experts, heat, lifetimes, natives, spread
 from perdure.show.figures.style import Drawn, drawing, files_of
 from perdure.show.report.numbers import Record
 from perdure.show.report.study import Study
@@ -30,7 +30,7 @@ FORMATS = ("pdf", "svg", "png")
 PLOTS: tuple[Callable[[Study], Iterator[Drawn]], ...] = (
     lifetimes.curriculum,
     lifetimes.over_life,
-    lifetimes.experts,
+    experts.experts,
     heat.matrices,
     heat.transfer,
     spread.forgetting,

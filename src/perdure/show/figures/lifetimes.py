@@ -1,4 +1,4 @@
-"""Lifetimes from left to right: the curriculum, performance over life, learning beside experts."""
+"""Lifetimes from left to right: the curriculum, and performance over life."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from perdure.show.colours import Style
 from perdure.show.figures.style import (
     GREY,
-    NORMAL,
     PAGE,
     SHADE,
     SMALL,
@@ -21,7 +20,6 @@ from perdure.show.figures.style import (
     several,
     short,
     short_names,
-    slugged,
     thousands,
 )
 from perdure.show.report import data
@@ -73,7 +71,7 @@ def curriculum(study: Study) -> Iterator[Drawn]:
     names = short_names(study.tasks)
     for axes, (c, strip) in zip(panels, shown, strict=True):
         title = short(c["name"] or c["folders"][0], 60) if len(shown) > 1 or c["name"] else ""
-        axes.set_title(f"{title}  {strip['label']}".strip())
+        axes.set_title(f"{title}  {short(strip['label'], 70)}".strip())
         axes.axis("off")
         total, x = sum(b["weight"] for b in strip["blocks"]), 0.0
         for block in strip["blocks"]:
@@ -119,7 +117,12 @@ def over_life(study: Study) -> Iterator[Drawn]:
             for part in ("spans", "evaluations", "learning")
         }
         name = f"lifetimes-{course['course'] + 1}" if several_courses else "lifetimes"
-        tables = {part: mine[part] for part in ("evaluations", "learning") if mine[part]}
+        way = study.courses[course["course"]]
+        tables = {
+            part: data.tidy(mine[part], way, learning=part == "learning")
+            for part in ("evaluations", "learning")
+            if mine[part]
+        }
         if not tables:
             continue
         if course["course"] >= COURSES:
@@ -245,69 +248,3 @@ def _legend(figure: Any, study: Study, tasks: Sequence[str], lines: bool) -> Non
     if handles:
         columns = min(len(handles), legend_columns(tasks))
         figure.legend(handles=handles, loc="outside lower center", ncols=columns)
-
-
-def experts(study: Study) -> Iterator[Drawn]:
-    """Each task's learning, its blocks end to end, beside the single-task expert's."""
-    found = data.expert_curves(study)
-    taken: set[str] = set()
-    for agent in dict.fromkeys(r["agent"] for r in found["curves"]):
-        curves = [r for r in found["curves"] if r["agent"] == agent]
-        scores = {r["task"]: r for r in found["scores"] if r["agent"] == agent}
-        tasks = list(dict.fromkeys(r["task"] for r in curves))
-        columns = min(len(tasks), 4)
-        rows = -(-len(tasks) // columns)
-        figure = new(PAGE, 0.45 + 1.45 * rows)
-        grid = figure.subplots(rows, columns, squeeze=False, sharey=True)
-        names = short_names(tasks, 22)
-        for axes, task in zip(grid.flat, tasks, strict=False):
-            style = study.task_styles[task]
-            # The expert on top: where both did the same, its dashes show it.
-            for who in ("lifelong", "expert"):
-                part = [r for r in curves if (r["task"], r["who"]) == (task, who)]
-                colour = style.light if who == "lifelong" else GREY
-                x, mean = [r["x"] for r in part], [r["mean"] for r in part]
-                axes.plot(x, mean, color=colour, linestyle="-" if who == "lifelong" else "--")
-                low, high = [r["low"] for r in part], [r["high"] for r in part]
-                axes.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0)
-            counts = [
-                f"n = {_n(curves, task, 'lifelong')}",
-                f"{_n(curves, task, 'expert')} experts",
-            ]
-            ratios = [
-                f"{label} {scores[task][key]:.2f}"
-                for key, label in (("rp", "RP"), ("se", "SE"))
-                if scores[task][f"n_{key}"]
-            ]
-            axes.set_title(names[task])
-            axes.text(
-                0.98, 0.04, "\n".join([", ".join(counts), ", ".join(ratios)]).strip(),
-                transform=axes.transAxes, ha="right", va="bottom", fontsize=SMALL, color=GREY,
-            )  # fmt: skip
-            limits(axes, study.bounds)
-            axes.xaxis.set_major_formatter(lambda v, _: thousands(v))
-            axes.locator_params(axis="x", nbins=4)
-        for axes in list(grid.flat)[len(tasks) :]:
-            axes.set_visible(False)
-        figure.supylabel(short(study.measure, 24), fontsize=NORMAL)
-        figure.supxlabel("steps of learning the task", fontsize=NORMAL)
-        _who_legend(figure, agent)
-        name = f"experts-{slugged(agent)}"
-        if name in taken:  # Names that differ in signs alone make the same file name.
-            name += f"-{study.agent_styles[agent].letter}"
-        taken.add(name)
-        yield Drawn(name, figure, {"curves": curves, "scores": [*scores.values()]})
-
-
-def _n(curves: Sequence[Record], task: str, who: str) -> int:
-    return max((r["n"] for r in curves if (r["task"], r["who"]) == (task, who)), default=0)
-
-
-def _who_legend(figure: Any, agent: str) -> None:
-    from matplotlib.lines import Line2D
-
-    handles = [
-        Line2D([], [], color="black", label=f"{short(agent, 40)}, lifelong"),
-        Line2D([], [], color=GREY, linestyle="--", label="single-task expert"),
-    ]
-    figure.legend(handles=handles, loc="outside upper center", ncols=2)

@@ -162,10 +162,14 @@ def profiles(study: Study) -> Iterator[Drawn]:
         style = study.agent_styles[agent]
         x = [r["threshold"] for r in own]
         axes.plot(
-            x, [r["share"] for r in own], color=style.light, linestyle=dash(style), linewidth=1.2
-        )
+            x, [r["share"] for r in own], color=style.light, linestyle=dash(style), linewidth=1.2,
+            drawstyle="steps-post",
+        )  # fmt: skip
         axes.fill_between(x, [r["low"] for r in own], [r["high"] for r in own],
-                          color=style.light, alpha=0.14, linewidth=0)  # fmt: skip
+                          color=style.light, alpha=0.08, linewidth=0, step="post")  # fmt: skip
+        for edge in ("low", "high"):
+            axes.plot(x, [r[edge] for r in own], color=style.light, linewidth=0.4, alpha=0.6,
+                      linestyle=dash(style), drawstyle="steps-post")  # fmt: skip
     axes.set_ylim(-0.02, 1.02)
     axes.set_xlabel(f"final {short(study.measure, 20)} τ ({several([r['n'] for r in found])})")
     axes.set_ylabel("share of scores above τ")

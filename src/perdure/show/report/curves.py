@@ -1,4 +1,4 @@
-"""Performance over whole lifetimes, and learning beside single-task experts'."""
+"""Performance over whole lifetimes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from perdure.show.report.numbers import Band, Record, band
 from perdure.show.report.study import Study
 from perdure.show.report.walk import Course, Walk, places
 from perdure.show.thin import Thinned, thin
-from perdure.store.history import History
 from perdure.types import Array
 
 POINTS = 480
@@ -27,17 +26,17 @@ LONG = 0.75
 may take few of the episodes and much of the time."""
 SINGLES = 400_000
 """Numbers that single lifetimes may take in the page together."""
-EXPERT_BINS = 48
 
 
 def lifetime_curves(study: Study) -> dict[str, Any]:
     """Means over the lifetimes of each agent in each course.
 
-    ``courses``: course, order, unit, exact, n. ``spans``: its blocks on the axis. ``evaluations``:
-    one record for each agent, evaluated block and task; ``learning``: one for each agent, learn
-    block, task and bin. ``mean``, ``low`` and ``high`` are over lifetimes (95 % t interval), ``min``
-    and ``max`` over all their experiences (of evaluations: over the lifetimes' scores).
-    An agent without a finished lifetime in a course shows its unfinished ones; ``finished`` says.
+    ``courses``: course, order, unit, exact, n, agents, curriculum. ``spans``: its blocks on the
+    axis. ``evaluations``: one record for each agent, evaluated block and task; ``learning``: one for
+    each agent, learn block, task and bin. ``x`` is a place on the axis, where evaluations take room
+    too; ``tidy`` gives what had been learned there. ``mean``, ``low`` and ``high`` are over
+    lifetimes (95 % t interval), ``min`` and ``max`` over all their experiences (of evaluations: over
+    the lifetimes' scores). An agent without a finished lifetime in a course shows its unfinished ones; ``finished`` says.
     """
     out: dict[str, Any] = {"courses": [], "spans": [], "evaluations": [], "learning": []}
     for course in study.courses:
@@ -45,6 +44,8 @@ def lifetime_curves(study: Study) -> dict[str, Any]:
             {
                 "course": course.number, "order": list(course.order), "unit": course.unit,
                 "exact": course.exact, "n": len(course.names), "stop": course.spans[-1].stop,
+                "agents": [a for a in study.agents if a in _agents(study, course)],
+                "curriculum": _curricula(study, course),
             }
         )  # fmt: skip
         out["spans"] += [_span(course, i) for i in range(len(course.spans))]
@@ -57,6 +58,36 @@ def lifetime_curves(study: Study) -> dict[str, Any]:
                 place = {"course": course.number, "agent": agent, "finished": bool(ended)}
                 out["evaluations"] += _evaluations(study, course, names, place)
                 out["learning"] += _learning(course, [study.walks[n] for n in names], place, bins)
+    return out
+
+
+def _agents(study: Study, course: Course) -> set[str]:
+    return {study.by_name[n].agent for n in course.names}
+
+
+def _curricula(study: Study, course: Course) -> str:
+    """The runs that a course is of, where runs of different curricula stand side by side."""
+    if len({f.fingerprint for f in study.folders}) < 2:
+        return ""
+    return ", ".join(dict.fromkeys(study.by_name[n].folder for n in course.names))
+
+
+def tidy(records: Sequence[Record], course: Course, learning: bool = False) -> list[Record]:
+    """Records of one course with how much had been learned, and in what unit, for ``x``.
+
+    Learning has ``within`` too, the share of the block that was over. It tells the points of an
+    adapt block apart: its learning is undone and does not count.
+    """
+    spans = {s.stay.block: s for s in course.spans}
+    out = []
+    for record in records:
+        span = spans[record["block"]]
+        # Places on the axis carry rounding, which would show as 224.99999999999997 steps.
+        within = round((record["x"] - span.start) / (span.stop - span.start), 9)
+        place = {"learned": round(span.learned + within * span.amount, 6), "unit": course.unit}
+        place |= {"within": within} if learning else {}
+        columns = [place if k == "x" else {k: v} for k, v in record.items()]
+        out.append({k: v for column in columns for k, v in column.items()})
     return out
 
 
@@ -113,7 +144,7 @@ def bins_of(study: Study, course: Course) -> int:
     walks = [study.walks[n] for n in course.names]
     tasks = max(len(course.spans[i].stay.tasks) for i in learns)
     fit = np.median(
-        [_bins(_lengths(w, i, course)) for w in walks for i in learns if i < len(w.rows)]
+        [bins_for(_lengths(w, i, course)) for w in walks for i in learns if i < len(w.rows)]
     )
     room = SINGLES // 2 // (3 * len(learns) * tasks * len(walks))
     return int(np.clip(min(POINTS // len(learns), fit // tasks, room), COARSEST, FINEST))
@@ -125,7 +156,7 @@ def _lengths(walk: Walk, i: int, course: Course) -> Array:
     return np.ones(len(rows)) if course.unit == "experiences" else walk.history.steps[rows]
 
 
-def _bins(lengths: Array) -> float:
+def bins_for(lengths: Array) -> float:
     """How many bins there are if each is to hold EACH of the long experiences."""
     ordered = np.sort(lengths)
     until = np.cumsum(ordered)
@@ -162,7 +193,7 @@ def _evaluations(
             {
                 **place, "block": span.stay.block, "kind": span.stay.kind, "task": tasks[j],
                 "x": (span.start + span.stop) / 2 if span.amount == 0 else span.stop,
-                **_cell(means, (i, j)), "min": float(low[i, j]), "max": float(high[i, j]),
+                **cell(means, (i, j)), "min": float(low[i, j]), "max": float(high[i, j]),
             }
         )  # fmt: skip
     return out
@@ -178,7 +209,8 @@ def _scores(study: Study, name: str) -> Matrix:
     return evaluation_matrix(replace(history, adapt=nowhere, before=nowhere), study.measure)
 
 
-def _cell(found: Band, at: tuple[int, ...]) -> Record:
+def cell(found: Band, at: tuple[int, ...]) -> Record:
+    """One cell of a band as columns of a table."""
     return {
         "mean": float(found.mean[at]), "low": float(found.low[at]), "high": float(found.high[at]),
         "n": int(found.n[at]),
@@ -205,7 +237,7 @@ def _learning(
                 out.append(
                     {
                         **place, "block": span.stay.block, "kind": span.stay.kind, "task": task,
-                        "x": span.start + (b + 0.5) * width, **_cell(found, (b,)),
+                        "x": span.start + (b + 0.5) * width, **cell(found, (b,)),
                         "min": float(low[b]), "max": float(high[b]),
                     }
                 )  # fmt: skip
@@ -229,63 +261,3 @@ def _thinned(walk: Walk, i: int, course: Course, task: str, bins: int) -> Thinne
     if not own.any():
         return None
     return thin(places(walk, i, course)[own], walk.values[rows[own]], bins)
-
-
-def expert_curves(study: Study) -> dict[str, Any]:
-    """Each task's learning in the lifetimes, one block after the other, beside its experts'.
-
-    ``curves``: agent, task, who (``lifelong`` or ``expert``), x (steps of learning the task), mean,
-    low, high, n. ``scores``: relative performance and sample efficiency of the task.
-    """
-    curves: list[Record] = []
-    scores: list[Record] = []
-    for agent in study.agents:
-        histories = [study.histories[n] for n in study.of_agent(agent)]
-        for task in study.tasks:
-            experts = {id(e): e for h in histories for e in h.experts.get(task, ())}
-            if not experts or not any(task in h.learned_tasks for h in histories):
-                continue
-            place = {"agent": agent, "task": task}
-            for who, runs in (("lifelong", histories), ("expert", [*experts.values()])):
-                curves += _concatenated(study, runs, {**place, "who": who})
-            scores.append(place | _task_scores(study, agent, task))
-    return {"curves": curves, "scores": scores}
-
-
-def _concatenated(study: Study, runs: Sequence[History], place: Record) -> list[Record]:
-    """All learning of one task, end to end."""
-    found, lengths, fits = [], [], []
-    for history in runs:
-        if place["task"] not in history.tasks or study.measure not in history.columns:
-            continue
-        own = history.learning & ~history.adapt & ~history.before
-        own &= history.task == history.tasks.index(place["task"])
-        if not own.any():
-            continue
-        steps = np.cumsum(history.steps[own])
-        values = np.where(history.complete, history.values(study.measure), np.nan)
-        found.append((steps, values[own]))
-        lengths.append(int(steps[-1]))
-        fits.append(_bins(history.steps[own]))
-    if not found:
-        return []
-    length = max(lengths)
-    bins = int(np.clip(np.median(fits), COARSEST, EXPERT_BINS))
-    means = band(np.array([thin(steps / length, values, bins).mean for steps, values in found]))
-    return [
-        {**place, "x": (b + 0.5) * length / bins, **_cell(means, (b,))}
-        for b in np.flatnonzero(means.n).tolist()
-    ]
-
-
-def _task_scores(study: Study, agent: str, task: str) -> Record:
-    out = {}
-    for metric in ("l2m.rp", "l2m.se"):
-        scores = study.scores(metric)
-        values = [
-            scores[n].per_task.get(task, np.nan) for n in study.of_agent(agent) if n in scores
-        ]
-        there = [v for v in values if not np.isnan(v)]
-        out[metric.removeprefix("l2m.")] = float(np.mean(there)) if there else np.nan
-        out[f"n_{metric.removeprefix('l2m.')}"] = len(there)
-    return out

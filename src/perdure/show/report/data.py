@@ -15,7 +15,8 @@ from __future__ import annotations
 from typing import Any
 
 from perdure.show.colours import Style
-from perdure.show.report.curves import expert_curves, lifetime_curves, single_lifetimes
+from perdure.show.report.curves import lifetime_curves, single_lifetimes, tidy
+from perdure.show.report.experts import expert_curves
 from perdure.show.report.facts import method, outline, unmeasured
 from perdure.show.report.headline import everything, headline
 from perdure.show.report.matrices import forgetting, matrices, transfer
@@ -27,7 +28,7 @@ from perdure.show.report.study import Study
 __all__ = [
     "distributions", "everything", "expert_curves", "final_scores", "forgetting", "headline",
     "improvement", "lifetime_curves", "matrices", "method", "natives", "orders", "outline",
-    "page_data", "profiles", "single_lifetimes", "transfer", "unmeasured",
+    "page_data", "profiles", "single_lifetimes", "tidy", "transfer", "unmeasured",
 ]  # fmt: skip
 
 

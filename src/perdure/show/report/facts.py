@@ -5,144 +5,32 @@ from __future__ import annotations
 import inspect
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from perdure.show.report.numbers import LEVEL, Record
+from perdure.show.report.strips import curricula, joined, task_id
 from perdure.show.report.study import Folder, Study
-from perdure.show.report.walk import EVALUATION, EVALUATIONS, Course
 from perdure.store.history import History
-
-COURSES = 6
-"""Of lifetimes that went many ways, so many are drawn."""
 
 
 def outline(study: Study) -> dict[str, Any]:
     """What was run.
 
-    ``curricula``: each different one with its folders, budgets and ``blocks`` (kind, before,
-    together, exposures, then, weight: its share of the strip). ``tasks``: each with what was seen
-    of it. ``agents``: each with its seeds. ``versions``: each package with the versions found.
+    ``curricula``: each different one with its folders, ``budget`` and ``strips``; ``budget``: the
+    least and the most of a lifetime over all of them. ``tasks``: each with what was seen of it.
+    ``agents``: each with its seeds. ``versions``: each package with the versions found.
     """
+    found = curricula(study)
     return {
-        "curricula": _curricula(study),
+        "curricula": found,
+        "budget": joined([c["budget"] for c in found]),
         "tasks": [_task(study, t) for t in study.tasks],
         "agents": [_agent(study, a) for a in study.agents],
         "versions": _versions(study.folders),
     }
-
-
-def _curricula(study: Study) -> list[Record]:
-    groups: dict[str, list[Folder]] = {}
-    for folder in study.folders:
-        groups.setdefault(folder.fingerprint or f"folder {folder.label}", []).append(folder)
-    out = []
-    for folders in groups.values():
-        first = folders[0]
-        labels = [f.label for f in folders]
-        planned = _planned(first.curriculum)
-        strips: list[Record] = [{"label": "", "blocks": planned}]
-        strips = strips if planned else _went(study, labels)
-        strips = [strip for strip in strips if strip["blocks"]]
-        out.append(
-            {
-                "name": first.name, "fingerprint": first.fingerprint, "folders": labels,
-                "generated": bool(first.curriculum.get("generated")),
-                "strips": strips, "budget": _budget(strips[0]["blocks"]) if strips else [],
-            }
-        )  # fmt: skip
-    return out
-
-
-def task_id(task: Mapping[str, Any]) -> str:
-    """The id of a stored task."""
-    variant = f"@{task['variant']}" if task.get("variant") else ""
-    return f"{task['suite']}/{task['name']}{variant}"
-
-
-def _planned(curriculum: Mapping[str, Any]) -> list[Record]:
-    """The blocks of a stored curriculum; none where they were generated."""
-    blocks: list[Record] = []
-    for part in ("before", "blocks"):
-        for block in curriculum.get(part, ()):
-            made = {
-                "block": len(blocks), "kind": block["kind"], "before": part == "before",
-                "together": bool(block.get("together")),
-                "exposures": _exposures(block["exposures"]), "then": _exposures(block.get("then", ())),
-            }  # fmt: skip
-            blocks.append(made)
-    if curriculum.get("generated"):
-        return []
-    units = {e["unit"] for b in blocks if b["kind"] == "learn" for e in b["exposures"]}
-    amounts = [
-        float(sum(e["amount"] for e in b["exposures"]) if len(units) == 1 else 1)
-        if b["kind"] == "learn"
-        else 0.0
-        for b in blocks
-    ]
-    return _weighed(blocks, amounts)
-
-
-def _exposures(exposures: Iterable[Mapping[str, Any]]) -> list[Record]:
-    return [
-        {"task": task_id(e["task"]), "amount": e["amount"], "unit": e["unit"]} for e in exposures
-    ]
-
-
-def _weighed(blocks: list[Record], amounts: Sequence[float]) -> list[Record]:
-    learned = sum(amounts) or 1.0
-    others = max(sum(a == 0 for a in amounts), 1)
-    each = learned * min(EVALUATION, EVALUATIONS / others)
-    return [b | {"weight": a or each} for b, a in zip(blocks, amounts, strict=True)]
-
-
-def _went(study: Study, labels: Sequence[str]) -> list[Record]:
-    """What the lifetimes of some folders went through, where no plan is stored."""
-    own = [
-        c for c in study.courses if any(study.by_name[n].folder in labels for n in c.names)
-    ][:COURSES]  # fmt: skip
-    return [
-        {
-            "label": f"n = {len(c.names)}" if len(own) > 1 else "",
-            "blocks": _weighed([_block(study, c, i) for i in range(len(c.spans))],
-                               [s.amount for s in c.spans]),
-        }
-        for c in own
-    ]  # fmt: skip
-
-
-def _block(study: Study, course: Course, i: int) -> Record:
-    """A block with the amounts of the course's first lifetime that came so far."""
-    walk = next(w for n in course.names if len((w := study.walks[n]).rows) > i)
-    stay, rows, history = course.spans[i].stay, walk.rows[i], walk.history
-    parts: dict[bool, list[Record]] = {True: [], False: []}
-    for learning, exposures in parts.items():
-        for task in stay.tasks:
-            own = rows[history.task[rows] == history.tasks.index(task)]
-            own = own[history.learning[own] == learning]
-            amount = int(history.steps[own].sum()) if learning else len(own)
-            if len(own):
-                unit = "steps" if learning else "experiences"
-                exposures.append({"task": task, "amount": amount, "unit": unit})
-    return {
-        "block": stay.block, "kind": stay.kind, "before": stay.before, "together": False,
-        "exposures": parts[stay.kind != "eval"], "then": parts[False] if stay.kind == "adapt" else [],
-    }  # fmt: skip
-
-
-def _budget(blocks: Sequence[Record]) -> list[Record]:
-    """Amounts added up by what they are for and by unit."""
-    totals: Counter[tuple[str, str]] = Counter()
-    for block in blocks:
-        what = "evaluation" if block["kind"] == "eval" else "learning"
-        for e in block["exposures"]:
-            totals[(what, e["unit"])] += e["amount"]
-        for e in block["then"]:
-            totals[("evaluation", e["unit"])] += e["amount"]
-    found = sorted(totals.items(), key=lambda item: item[0][0] != "learning")
-    return [{"for": what, "unit": unit, "amount": n} for (what, unit), n in found]
 
 
 def _task(study: Study, task: str) -> Record:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from math import isnan
 from typing import Any
 
-from perdure.measure.compare import Comparison, Family, compare_metrics
+from perdure.measure.compare import FEWEST, Comparison, Family, compare_metrics
 from perdure.measure.l2m import CORE
 from perdure.measure.metric import Metric
 from perdure.measure.stats import mean_interval
@@ -23,6 +23,8 @@ NATIVE = {
     "libero": ("libero.fwt", "libero.nbt", "libero.auc"),
 }
 """By suite: what its own paper reports."""
+ADAPTED = "metaworld.success"
+"""The metric that counts evaluations within adapt blocks."""
 TITLES = {
     "cw.performance": "Final performance",
     "cw.forgetting": "Forgetting",
@@ -52,6 +54,9 @@ def chosen(study: Study) -> list[Metric]:
     if len(study.metrics) <= FEW:
         return list(study.metrics)
     wanted = [*BASIC, *CORE, *(n for s in suites(study) for n in NATIVE.get(s, ()))]
+    if any(h.adapt.any() for h in study.histories.values()):
+        # What counts is then measured after adapting, and only this metric looks there.
+        wanted = list(dict.fromkeys([ADAPTED, *wanted]))
     known = {m.name: m for m in study.metrics}
     return [known[n] for n in wanted if n in known]
 
@@ -70,6 +75,7 @@ def headline(study: Study) -> dict[str, Any]:
     ``metrics``: name, title, about, better. ``cells``: one for each metric and agent, with value,
     low, high, n, dropped, reason, notes, the values of the lifetimes, and ``beats``: the agents
     that it is better than after Holm's correction. ``comparisons``: each pair on each metric.
+    ``tests``: how many were corrected together; ``untested``: why there are none.
     """
     metrics = chosen(study)
     family = _family(study, metrics)
@@ -79,6 +85,7 @@ def headline(study: Study) -> dict[str, Any]:
     return {
         "level": LEVEL,
         "tests": family.tests,
+        "untested": _untested(family),
         "metrics": [_described(m) for m in metrics],
         "cells": cells(study, metrics, wins),
         "comparisons": comparisons,
@@ -110,6 +117,17 @@ def _family(study: Study, metrics: Sequence[Metric]) -> Family:
     return compare_metrics(defined, level=LEVEL)
 
 
+def _untested(family: Family) -> str:
+    """Why no agents were told apart; empty where tests were made."""
+    if family.tests:
+        return ""
+    if not family.comparisons:
+        return "no metric is defined for two agents"
+    if all(min(c.difference.n_a, c.difference.n_b) < FEWEST for c in family.comparisons):
+        return f"too few lifetimes to test (at least {FEWEST} of each agent)"
+    return "nothing varies between lifetimes, so there is nothing to test"
+
+
 def winner(c: Comparison, better: Mapping[str, str], level: float) -> tuple[str, str, str] | None:
     """(metric, better agent, other) where the difference holds after correction."""
     if isnan(c.p_holm) or c.p_holm > 1 - level or c.difference.value == 0:
@@ -123,7 +141,7 @@ def _comparison(c: Comparison, better: Mapping[str, str], level: float) -> Recor
     return {
         "metric": c.metric, "a": c.a, "b": c.b, "value": c.difference.value,
         "low": c.difference.low, "high": c.difference.high, "n_a": c.difference.n_a,
-        "n_b": c.difference.n_b, "test": c.difference.method, "effect": c.effect.value,
+        "n_b": c.difference.n_b, "test": c.difference.method, "effect": c.effect_as_said,
         "effect_name": c.effect.name, "p": c.difference.p, "p_holm": c.p_holm,
         "better": found[1] if found else "", "verdict": c.verdict,
     }  # fmt: skip

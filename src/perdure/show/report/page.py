@@ -18,19 +18,22 @@ from markupsafe import Markup
 from perdure.show.colours import Style
 from perdure.show.report import data
 from perdure.show.report.numbers import Record
-from perdure.show.report.study import Study
+from perdure.show.report.study import Folder, Study
 from perdure.show.report.tables import libero_table, number, order_table, spread_cells, table
+from perdure.store.plain import visible
 
 __all__ = ["TEMPLATES", "Section", "clean", "embedded", "number", "render"]
 
 TEMPLATES = Path(__file__).parent / "templates"
-SCRIPTS = ("base", "line", "curves", "heat", "rows", "natives", "main")
+SCRIPTS = ("base", "draw", "line", "curves", "experts", "heat", "rows", "natives", "main")
 STRIP = 400
 """Blocks that a strip shows one by one; of more, neighbours are drawn together."""
 
-_CONTROL = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
-)
+LONG = 10
+"""Pairs of agents beyond which they take the width of the page, as in rows.js."""
+
+_HYPHEN = re.compile(r"(?<![\w.-])-(?=[\d.])")
+"""A hyphen in front of a number: its minus."""
 
 _PLAIN = {int, float, bool, type(None)}
 
@@ -62,6 +65,7 @@ def render(study: Study, *, title: str | None = None, sections: Sequence[Section
             "orders": order_table(data.orders(study)),
             "libero": libero_table(data.natives(study).get("libero", ())),
             "n": len(study.histories),
+            "bounded": study.bounds is not None,
             "differ": len({f.fingerprint for f in study.folders}) > 1,
         }
     )  # fmt: skip
@@ -75,6 +79,7 @@ def render(study: Study, *, title: str | None = None, sections: Sequence[Section
         data=Markup(embedded(charts)),
         cells=Markup(embedded(spread_cells(page["head"]))),
         has=_has(charts),
+        many_pairs=len(charts["improvement"]) > LONG,
         sections=sections,
         pictures=bool(set(charts["natives"]) - {"libero"}),
         script=script,
@@ -95,9 +100,9 @@ def embedded(value: Any) -> str:
 
 
 def clean(value: Any) -> Any:
-    """The value with all signs spelt out that are not seen, or that move others about."""
+    """The value with :func:`visible` text at any depth."""
     if isinstance(value, str):
-        return _CONTROL.sub(lambda m: f"[U+{ord(m[0]):04X}]", value)
+        return visible(value)
     if isinstance(value, Mapping):
         return {clean(k): clean(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -106,8 +111,14 @@ def clean(value: Any) -> Any:
 
 
 def _title(study: Study) -> str:
-    names = dict.fromkeys(f.name or f.label for f in study.folders)
-    return " · ".join(names)
+    return " · ".join(dict.fromkeys(_called(f) for f in study.folders))
+
+
+def _called(folder: Folder) -> str:
+    """The curriculum with the options it was asked for with."""
+    _, comma, options = str(folder.spec.get("curriculum", "")).partition(",")
+    name = folder.name or folder.label
+    return name if "," in name else name + comma + options
 
 
 def _script(name: str) -> str:
@@ -142,6 +153,8 @@ def _environment(study: Study) -> jinja2.Environment:
         "ink": lambda agent: f"var(--a{agents.get(agent, 0)})",
         "span": _span,
         "seeds": _seeds,
+        "budget": _budget,
+        "minus": lambda text: _HYPHEN.sub("−", text),
         "joined": _joined,
         "strip": _strip,
     }
@@ -168,6 +181,11 @@ def _seeds(seeds: Sequence[int]) -> str:
         run = [seed for _, seed in group]
         parts.append(str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}")
     return ", ".join(parts)
+
+
+def _budget(budget: Sequence[Record]) -> str:
+    """What a lifetime takes: learning 900 steps, evaluation 60 episodes."""
+    return ", ".join(f"{b['for']} {_span(b['amount'])} {b['unit']}" for b in budget)
 
 
 def _joined(exposures: Sequence[Record]) -> str:

@@ -25,7 +25,8 @@ THRESHOLDS = 60
 
 def distributions(study: Study) -> dict[str, Any]:
     """``values``: metric, agent, lifetime, seed, value of each lifetime. ``aggregates``: each
-    agent's mean and interquartile mean of the final scores over lifetimes × tasks."""
+    agent's mean and interquartile mean of the final scores over lifetimes × tasks; none where no agent
+    has a final score."""
     values = [
         {
             "metric": m.name, "agent": study.by_name[name].agent, "lifetime": name,
@@ -43,6 +44,8 @@ def distributions(study: Study) -> dict[str, Any]:
         ):
             aggregates.append({"statistic": name, "agent": agent, **estimate(found)})
             aggregates[-1]["method"] = found.method
+    if all(isnan(r["value"]) for r in aggregates):
+        aggregates = []
     return {"values": values, "aggregates": aggregates}
 
 
@@ -76,11 +79,14 @@ def thresholds(study: Study) -> Array:
 
 
 def profiles(study: Study) -> list[Record]:
-    """The share of final scores above a threshold: agent, threshold, share, low, high, n."""
+    """The share of final scores above a threshold: agent, threshold, share, low, high, n. An agent
+    without a final score has none."""
     at = thresholds(study)
     out = []
     for agent, scores in final_scores(study)[1].items():
         found = performance_profile(scores, at, LEVEL)
+        if not found.n:
+            continue
         for tau, share, low, high in zip(
             found.thresholds, found.value, found.low, found.high, strict=True
         ):
@@ -91,7 +97,8 @@ def profiles(study: Study) -> list[Record]:
 
 def improvement(study: Study) -> list[Record]:
     """The probability that a lifetime of A ends above one of B, mean over tasks: a, b, value, low,
-    high, n, paired, method. Pairs are by seed where both agents have the same seeds."""
+    high, n, paired, method. Pairs are by seed where both agents have the same seeds. None where no
+    pair has a value."""
     _, scores = final_scores(study)
     out = []
     for a, b in combinations(scores, 2):
@@ -100,7 +107,7 @@ def improvement(study: Study) -> list[Record]:
         found = probability_of_improvement(scores[a], scores[b], paired=paired, level=LEVEL)
         row = {"a": a, "b": b, **estimate(found), "paired": paired, "method": found.method}
         out.append(row)
-    return out
+    return [] if all(isnan(r["value"]) for r in out) else out
 
 
 def orders(study: Study) -> list[Record]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,12 @@ from perdure.measure.matrix import Matrix, evaluation_matrix
 from perdure.measure.metric import Metric, Score
 from perdure.measure.results import Results, measure_paper
 from perdure.show.colours import Style, agent_styles, task_styles
-from perdure.show.report.walk import Course, Walk, courses, walk
+from perdure.show.report.walk import Course, Walk, budgets, courses, walk
 from perdure.store.history import History, common_measure
 from perdure.store.run import Run, runs_below
 
 NAMELESS = "agent"
-"""What the agent of a log is called, which names none."""
+"""What the agent of a log is called that names none."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,9 @@ class Lifetime:
     status: str
     error: str = ""
     expert: str = ""
+    curriculum: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """The outline stored with a lifelong lifetime; empty for logs. Orders of tasks may differ from
+    seed to seed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +123,9 @@ class Study:
 
     @cached_property
     def courses(self) -> tuple[Course, ...]:
-        """The different ways that the lifetimes went."""
-        return courses(self.walks)
+        """The different ways that the lifetimes went. Those that were to learn different amounts
+        went different ways."""
+        return courses(self.walks, {n: budgets(self.by_name[n].curriculum) for n in self.walks})
 
     def of_agent(self, agent: str) -> list[str]:
         """The agent's measured lifetimes, by seed."""
@@ -229,12 +233,23 @@ def _labels(folders: Sequence[Path]) -> list[str]:
 
 def _lifetimes(label: str, found: sources.Found) -> list[Lifetime]:
     if not found.curricula:
-        # The agent of a log is not named: its folder stands for it.
-        return [Lifetime(s.name, NAMELESS, NAMELESS, label, None, "done") for s in found.sources]
+        owners = {s.name: s.agent or NAMELESS for s in found.sources}
+        return [Lifetime(n, a, a, label, None, "done") for n, a in owners.items()]
+    known: dict[str, Mapping[str, Any]] = {}
     return [
-        Lifetime(i.id, i.agent, i.agent, label, i.seed, i.status, i.error, i.expert)
+        Lifetime(i.id, i.agent, i.agent, label, i.seed, i.status, i.error, i.expert,
+                 {} if i.expert else _curriculum(i.description, known))
         for i in Run(found.path).lifetimes()
-    ]
+    ]  # fmt: skip
+
+
+def _curriculum(
+    described: Mapping[str, Any], known: dict[str, Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    """The outline in a lifetime's description. Equal ones are kept once: they may be large."""
+    found = described.get("curriculum")
+    outline = found if isinstance(found, dict) else {}
+    return known.setdefault(str(described.get("fingerprint") or len(known)), outline)
 
 
 def _folder(path: Path, label: str, found: sources.Found) -> Folder:
@@ -243,8 +258,7 @@ def _folder(path: Path, label: str, found: sources.Found) -> Folder:
     run = Run(path)
     infos = run.lifetimes()
     described = next((i.description for i in infos if not i.expert), {})
-    curriculum = described.get("curriculum")
-    curriculum = curriculum if isinstance(curriculum, dict) else {}
+    curriculum = _curriculum(described, {})
     jobs = path / "_meta" / "jobs.json"
     return Folder(
         label,

@@ -12,17 +12,21 @@ WIDTH, PAD = 112.0, 5.0
 """Of the small plots, in the template's units."""
 
 
+NOTHING = 1e-12
+"""What is smaller is what rounding leaves of nothing."""
+
+
 def number(value: float | None, digits: int = 3, places: int | None = None) -> str:
-    """Three significant digits, or some decimal places; thousands apart, a true minus; an en dash
-    where undefined."""
+    """Three significant digits, or some decimal places; thousands apart, a true minus; 0 for what is
+    rounding alone; an en dash where undefined."""
     if value is None or not isfinite(value):
         return "–"
+    if abs(value) < NOTHING:
+        return "0"
     if places is not None:
         text = f"{value:,.{places}f}"
         return text.replace("-", "−") if float(text.replace(",", "")) else text.lstrip("-")
     size = abs(value)
-    if size == 0:
-        return "0"
     if size >= 1e6 or size < 1e-4:
         mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
         text = f"{mantissa}e{int(exponent)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -110,21 +111,38 @@ def _stay(history: History, rows: Array) -> Stay:
     return Stay(int(history.block[rows[0]]), kind, bool(history.before[rows[0]]), tasks)
 
 
-def courses(walks: Mapping[str, Walk]) -> tuple[Course, ...]:
-    """Lifetimes by what they went through. One that did not end joins the first whose blocks begin
-    with its own; one without a row is nowhere."""
+Budget = tuple[tuple[float, str], ...]
+"""What a lifetime was to learn, block by block: amounts with their units."""
+
+
+def budgets(curriculum: Mapping[str, Any]) -> Budget:
+    """The amounts of a stored curriculum's learn blocks; none where they were generated."""
+    if curriculum.get("generated"):
+        return ()
+    blocks = [b for part in ("before", "blocks") for b in curriculum.get(part, ())]
+    learns = [b["exposures"] for b in blocks if b["kind"] == "learn"]
+    return tuple((e["amount"], e["unit"]) for exposures in learns for e in exposures)
+
+
+def courses(walks: Mapping[str, Walk], plans: Mapping[str, Budget]) -> tuple[Course, ...]:
+    """Lifetimes by what they went through and by what they were to learn: one axis cannot show
+    blocks of 300 and of 500 steps. One that did not end joins the first whose blocks begin with its
+    own; one without a row is nowhere."""
     walks = {n: w for n, w in walks.items() if w.stays}
-    shapes: dict[tuple[Stay, ...], list[str]] = {}
+    shapes: dict[tuple[tuple[Stay, ...], Budget], list[str]] = {}
     whole = [n for n, w in walks.items() if w.ended]
     # The longest first, so that those that got less far find theirs.
     torn = sorted((n for n, w in walks.items() if not w.ended), key=lambda n: -len(walks[n].stays))
     for name in (*whole, *torn):
-        stays = walks[name].stays
-        begins = next((s for s in shapes if not walks[name].ended and _begins(s, stays)), stays)
-        shapes.setdefault(begins, []).append(name)
+        stays, plan = walks[name].stays, plans[name]
+        mine = (stays, plan)
+        if not walks[name].ended:
+            fits = (s for s in shapes if plan in ((), s[1]) and _begins(s[0], stays))
+            mine = next(fits, mine)
+        shapes.setdefault(mine, []).append(name)
     return tuple(
         _course(number, stays, names, [walks[n] for n in names])
-        for number, (stays, names) in enumerate(shapes.items())
+        for number, ((stays, _), names) in enumerate(shapes.items())
     )
 
 

@@ -39,7 +39,7 @@ function number(value, digits = 3) {
   if (value === null || value === undefined || !isFinite(value)) return "–";
   const size = Math.abs(value);
   let text;
-  if (size === 0) return "0";
+  if (size < 1e-12) return "0"; // What rounding leaves of nothing.
   if (size >= 1e6 || size < 1e-4) text = value.toExponential(digits - 1).replace("e+", "e");
   else if (size < 0.01) text = String(Number(value.toPrecision(2)));
   else {
@@ -80,13 +80,56 @@ function widthOf(text, weight = 400) {
   ruler.font = `${weight} 11.5px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", Arial, sans-serif`;
   return ruler.measureText(text).width;
 }
+// Names often differ at their ends alone, so that the middle is what is left out.
+function clip(text, length) {
+  const signs = [...text];
+  if (signs.length <= length) return text;
+  const head = Math.max(Math.ceil((length - 1) / 2), 1), tail = Math.max(length - 1 - head, 0);
+  return signs.slice(0, head).join("") + "…" + signs.slice(signs.length - tail).join("");
+}
 function fit(text, width, weight) {
   if (widthOf(text, weight) <= width) return text;
-  let cut = text.slice(0, 60);
-  while (cut.length > 1 && widthOf(cut + "…", weight) > width) cut = cut.slice(0, -1);
-  return cut + "…";
+  let length = Math.min([...text].length - 1, 60);
+  while (length > 2 && widthOf(clip(text, length), weight) > width) length -= 1;
+  return clip(text, length);
 }
-const clip = (text, length) => (text.length > length ? text.slice(0, Math.max(length - 1, 1)) + "…" : text);
+// What tells the ways apart that lifetimes went: the run, the order, the agents, at last the length.
+function courseTexts(courses) {
+  const orders = courses.map((c) => c.order.map(short).join(" → "));
+  const texts = courses.map((c, i) => [
+    c.curriculum,
+    new Set(orders).size > 1 || !c.curriculum ? (orders[i].length > 90 ? c.order.map((t) => clip(short(t), 12)).join(" → ") : orders[i]) : "",
+    c.agents.length < DATA.agents.length ? c.agents.join(", ") : "",
+  ].filter(Boolean).join(" · "));
+  return courses.map((c, i) => {
+    const twin = texts.filter((t) => t === texts[i]).length > 1;
+    const spans = twin ? DATA.spans.filter((s) => s.course === c.course) : [];
+    const length = twin ? ` · ${spans.length} blocks, ${compact(Math.round(spans.reduce((sum, s) => sum + s.amount, 0)))} ${c.unit}` : "";
+    return clip(texts[i], 160) + length;
+  });
+}
+// So many pictures are shown at once; of more, one way at a time.
+const TOGETHER = 6;
+function courseChoice(courses, count, act) {
+  if (courses.length < 2) return { chosen: courses[0].course, control: null, note: () => "", title: () => "" };
+  const words = courseTexts(courses), texts = new Map(courses.map((c, i) => [c.course, words[i]]));
+  const together = count <= TOGETHER;
+  const label = new Set(courses.map((c) => c.order.join(" "))).size > 1 ? "Order" : "Lifetimes";
+  const options = courses.map((c, i) => [c.course, `${i + 1}: ${words[i]} (n = ${c.n})`]);
+  if (together) options.unshift(["all", `All ${courses.length}`]);
+  const chosen = together ? "all" : courses[0].course;
+  return {
+    chosen,
+    control: choice(label, options, chosen, (v) => act(v === "all" ? v : Number(v))),
+    title: (course) => `${label === "Order" ? "Order " : ""}${courses.indexOf(course) + 1}: ${texts.get(course.course)}`,
+    note: (now) => {
+      if (now === "all") return "";
+      const own = courses.find((c) => c.course === now), total = courses.reduce((sum, c) => sum + c.n, 0);
+      const gone = DATA.agents.map((a) => a.name).filter((a) => !own.agents.includes(a));
+      return `${own.n} of ${total} lifetimes; the others went another way, which “${label}” shows.${gone.length ? ` Not among these: ${gone.map((a) => clip(a, 30)).join(", ")}.` : ""}`;
+    },
+  };
+}
 const taskColour = (name) => (TASKS.has(name) ? TASKS.get(name).colour : "var(--muted)");
 const bdi = (text, full) => el("bdi", { title: full || null }, text);
 const swatch = (colour) => el("span", { class: "swatch", style: `background:${colour}` });
@@ -159,13 +202,22 @@ const put = (node, ...children) => node.replaceChildren(...children.flat().filte
 // Controls.
 function segments(label, options, chosen, act) {
   const group = `s${segments.count = (segments.count || 0) + 1}`;
-  return el("fieldset", { class: "segments" }, [el("legend", {}, label), options.map(([value, text]) =>
-    el("label", {}, [el("input", { type: "radio", name: group, value, checked: value === chosen, on: { change: () => act(value) } }), text]))]);
+  const said = printed(label, options, chosen);
+  return [el("fieldset", { class: "segments" }, [el("legend", {}, label), options.map(([value, text]) =>
+    el("label", {}, [el("input", { type: "radio", name: group, value, checked: value === chosen, on: { change: () => { said.say(value); act(value); } } }), text]))]), said.node];
+}
+// Paper has no controls, so it says what they were set to.
+function printed(label, options, chosen) {
+  const node = el("span", { class: "printed" });
+  const say = (value) => { node.textContent = `${label}: ${(options.find(([v]) => String(v) === String(value)) || ["", ""])[1]}`; };
+  say(chosen);
+  return { node, say };
 }
 function choice(label, options, chosen, act) {
-  const select = el("select", { on: { change: () => act(select.value) } },
+  const said = printed(label, options, chosen);
+  const select = el("select", { on: { change: () => { said.say(select.value); act(select.value); } } },
     options.map(([value, text]) => el("option", { value, selected: String(value) === String(chosen) }, text)));
-  return el("label", {}, [label, select]);
+  return [el("label", {}, [label, select]), said.node];
 }
 function check(label, on, act) {
   const box = el("input", { type: "checkbox", checked: on, on: { change: () => act(box.checked) } });
@@ -179,13 +231,15 @@ function numbers(title, rows) {
   box.addEventListener("toggle", () => {
     if (box.childElementCount > 1 || !rows.length) return;
     const names = Object.keys(rows[0]);
+    const whole = new Set(names.filter((k) => rows.every((r) => typeof r[k] !== "number" || Number.isInteger(r[k]))));
+    const shown = (k, v) => (typeof v !== "number" ? cell(v) : whole.has(k) ? v.toLocaleString("en-US").replace("-", "−") : number(v, 4));
     const cell = (v) => (v === null || v === undefined ? "" : Array.isArray(v) ? v.join(", ") : String(v));
     const quote = (v) => (/[",\n]/.test(v) ? `"${v.replaceAll('"', '""')}"` : v);
     const copy = el("button", { type: "button", on: { click: async () => {
       const text = [names, ...rows.map((r) => names.map((k) => cell(r[k])))].map((line) => line.map(quote).join(",")).join("\n");
       try { await navigator.clipboard.writeText(text); copy.textContent = "Copied"; } catch { copy.textContent = "The browser refused to copy"; }
     } } }, `Copy ${rows.length.toLocaleString("en-US")} rows as CSV`);
-    const body = rows.slice(0, MOST).map((r) => el("tr", {}, names.map((k) => el("td", {}, el("bdi", {}, typeof r[k] === "number" ? number(r[k], 4) : cell(r[k]))))));
+    const body = rows.slice(0, MOST).map((r) => el("tr", {}, names.map((k) => el("td", {}, el("bdi", {}, shown(k, r[k]))))));
     box.append(copy, el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `${title}: numbers` },
       el("table", {}, [el("thead", {}, el("tr", {}, names.map((k) => el("th", { scope: "col" }, k)))), el("tbody", {}, body)])));
     if (rows.length > MOST) box.append(el("p", { class: "muted small" }, `The first ${MOST} rows; the copy has all.`));
@@ -193,38 +247,3 @@ function numbers(title, rows) {
   return box;
 }
 
-// Draw when seen, and again when the width changes.
-const pending = new Map();
-const seen = new IntersectionObserver((entries) => {
-  for (const entry of entries) if (entry.isIntersecting) drawNow(entry.target);
-}, { rootMargin: "300px" });
-function drawNow(node) {
-  const draw = pending.get(node);
-  if (!draw) return;
-  pending.delete(node);
-  seen.unobserve(node);
-  draw();
-}
-function whenSeen(node, draw) { pending.set(node, draw); seen.observe(node); }
-const sizes = new ResizeObserver((entries) => {
-  for (const { target, contentRect } of entries) {
-    if (target.redraw && Math.abs(contentRect.width - (target.drawnAt || 0)) > 1) { target.drawnAt = contentRect.width; target.redraw(contentRect.width); }
-  }
-});
-// After a change of what is shown: what is in view is drawn at once, so that nothing flickers.
-function drawInView(root) {
-  for (const node of root.querySelectorAll(".plot")) {
-    const box = node.getBoundingClientRect();
-    if (!pending.has(node) || box.top > innerHeight || box.bottom < 0) continue;
-    drawNow(node);
-    node.drawnAt = box.width;
-    node.redraw(box.width);
-  }
-}
-function plot(draw, label) {
-  const host = el("div", { class: "plot" });
-  host.redraw = (width) => draw(host, Math.max(width, 120));
-  whenSeen(host, () => sizes.observe(host));
-  if (label) host.dataset.label = label;
-  return host;
-}

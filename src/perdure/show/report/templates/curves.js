@@ -1,4 +1,4 @@
-// Performance over the whole lifetime, and beside single-task experts.
+// Performance over the whole lifetime.
 function axisOf(course) {
   const spans = DATA.spans.filter((s) => s.course === course.course);
   const learned = spans.length ? spans[spans.length - 1].learned + spans[spans.length - 1].amount : 0;
@@ -18,7 +18,9 @@ function axisOf(course) {
 
 function curvesChart(host) {
   const evaluations = records(DATA.evaluations), learning = records(DATA.learning);
-  const state = { course: DATA.courses[0].course, show: "mean", evaluations: true, learning: true, hidden: new Set() };
+  const index = groupBy(evaluations.concat(learning), (r) => `${r.course} ${r.agent}`);
+  const way = courseChoice(DATA.courses, index.size, (v) => { state.course = v; draw(); });
+  const state = { course: way.chosen, show: "mean", evaluations: true, learning: true, hidden: new Set() };
   const tasks = DATA.tasks.map((t) => t.name);
   const singles = DATA.singles.flatMap((c) => c.lifetimes.map((life) => ({ ...life, course: c.course, from: c, rows: null })));
   const facets = el("div", {});
@@ -49,8 +51,8 @@ function curvesChart(host) {
     return out;
   };
 
-  const seriesFor = (agent, axis) => {
-    const own = (rows) => rows.filter((r) => r.course === state.course && r.agent === agent && !state.hidden.has(r.task));
+  const seriesFor = (course, agent, axis) => {
+    const own = (rows) => rows.filter((r) => r.course === course && r.agent === agent && !state.hidden.has(r.task));
     const out = [];
     const add = (rows, kind, band) => {
       const placed = kind === "evaluations" ? spread(axis, rows) : rows;
@@ -61,7 +63,7 @@ function curvesChart(host) {
       if (state.evaluations) add(own(evaluations), "evaluations", state.show === "mean" ? "interval" : "range");
       return { series: out, rows: { evaluations: own(evaluations), learning: own(learning) } };
     }
-    const chosen = singles.filter((s) => s.course === state.course && s.agent === agent && (state.show === "all" || String(s.seed ?? s.lifetime) === state.show));
+    const chosen = singles.filter((s) => s.course === course && s.agent === agent && (state.show === "all" || String(s.seed ?? s.lifetime) === state.show));
     const rows = { evaluations: [], learning: [] };
     for (const single of chosen) {
       const found = rowsOf(single);
@@ -103,26 +105,33 @@ function curvesChart(host) {
     return tipRows(title, shown, near.length > 12 ? `and ${near.length - 12} more` : "");
   };
 
-  let view = { x: null };
-  function draw(x = null) {
-    const course = DATA.courses.find((c) => c.course === state.course);
-    const axis = axisOf(course);
-    view = { x, charts: new Set() };
-    const present = DATA.agents.map((a) => a.name).filter((a) => evaluations.concat(learning).some((r) => r.agent === a && r.course === state.course));
-    facets.replaceChildren(...present.map((agent) => {
-      const { series, rows } = seriesFor(agent, axis);
-      const first = evaluations.concat(learning).find((r) => r.agent === agent && r.course === state.course);
-      const n = Math.max(...evaluations.concat(learning).filter((r) => r.agent === agent && r.course === state.course).map((r) => r.n));
-      const unit = `${course.unit} of learning${course.exact ? "" : " (mean over lifetimes)"}`;
-      const chart = lineChart({
-        height: present.length > 3 ? 210 : 250, label: `${agent}: ${DATA.measure} over the lifetime`, x: [0, course.stop], y: null,
-        ticks: axis.ticks, xLabel: agent === present[present.length - 1] ? unit : "", view, series,
-        spans: axis.spans.map((s) => ({ ...s, colours: s.tasks.map(taskColour) })), tell: tell(axis, course, rows),
-        places: (state.learning ? rows.learning : []).concat(state.evaluations ? rows.evaluations : []).map((r) => r.x),
-      });
-      const of = state.show === "mean" || state.show === "range" || state.show === "all" ? `n = ${n}` : words.get(state.show).toLowerCase();
-      return el("div", { class: "facet" }, [el("header", {}, [badge(agent), bdi(agent, agent), el("span", { class: "muted" }, `${DATA.measure}, ${of}${first.finished ? "" : ", not finished"}`)]), chart.host]);
+  let views = [];
+  function facet(course, axis, view, agent, last) {
+    const { series, rows } = seriesFor(course.course, agent, axis);
+    const all = index.get(`${course.course} ${agent}`);
+    const n = all.reduce((most, r) => Math.max(most, r.n), 0);
+    const unit = `${course.unit} of learning${course.exact ? "" : " (mean over lifetimes)"}`;
+    const chart = lineChart({
+      height: index.size > 3 ? 210 : 250, label: `${agent}: ${DATA.measure} over the lifetime`, x: [0, course.stop], y: null,
+      ticks: axis.ticks, xLabel: last ? unit : "", view, series,
+      spans: axis.spans.map((s) => ({ ...s, colours: s.tasks.map(taskColour) })), tell: tell(axis, course, rows),
+      places: (state.learning ? rows.learning : []).concat(state.evaluations ? rows.evaluations : []).map((r) => r.x),
+    });
+    const of = state.show === "mean" || state.show === "range" || state.show === "all" ? `n = ${n}` : words.get(state.show).toLowerCase();
+    return el("div", { class: "facet" }, [el("header", {}, [badge(agent), bdi(agent, agent), el("span", { class: "muted" }, `${DATA.measure}, ${of}${all[0].finished ? "" : ", not finished"}`)]), chart.host]);
+  }
+  function draw(zoomed = new Map()) {
+    views = [];
+    const shown = DATA.courses.filter((c) => state.course === "all" || c.course === state.course);
+    put(facets, shown.flatMap((course) => {
+      const axis = axisOf(course);
+      const view = { x: zoomed.get(course.course) || null, charts: new Set(), course: course.course };
+      views.push(view);
+      const present = DATA.agents.map((a) => a.name).filter((a) => index.has(`${course.course} ${a}`));
+      const title = state.course === "all" ? way.title(course) : "";
+      return [title ? el("h3", { class: "way" }, bdi(title)) : null, ...present.map((agent) => facet(course, axis, view, agent, agent === present[present.length - 1]))];
     }));
+    note.textContent = way.note(state.course);
     drawInView(facets);
   }
   const modes = [["mean", "Mean and 95 % interval"], ["range", "Mean and full range"]];
@@ -130,9 +139,9 @@ function curvesChart(host) {
   if (singles.length && points < 60000) modes.push(["all", "Every lifetime"]);
   for (const key of new Set(singles.map((s) => String(s.seed ?? s.lifetime)))) modes.push([key, singles.some((s) => s.seed !== null) ? `Seed ${key}` : key]);
   const words = new Map(modes);
-  const caption = el("p", { class: "muted small" });
+  const caption = el("p", { class: "muted small" }), note = el("p", { class: "muted small" });
   const explain = () => {
-    caption.textContent = state.show === "mean" ? "Bands and bars: 95 % t interval of the mean over lifetimes."
+    caption.textContent = state.show === "mean" ? `Bands and bars: 95 % t interval of the mean over lifetimes.${DATA.bounds ? ` Of few lifetimes it may reach beyond what ${DATA.measure} can be: the picture ends there, the numbers do not.` : ""}`
       : state.show === "range" ? "Bands: from the lowest to the highest single experience; bars: from the lowest to the highest lifetime."
       : state.show === "all" ? "A line a lifetime." : "Bands: from the lowest to the highest single experience.";
   };
@@ -149,11 +158,19 @@ function curvesChart(host) {
     toggles.forEach((b) => b.setAttribute("aria-pressed", String(on)));
     redraw();
   } } }, on ? "all" : "none");
-  const redraw = () => { draw(view.x); explain(); };
-  const zoom = (act) => () => { const chart = [...view.charts][0]; if (chart) act(chart); };
-  put(host, 
+  const redraw = () => { draw(new Map(views.map((v) => [v.course, v.x]))); explain(); };
+  const zoom = (act) => () => { for (const v of views) { const chart = [...v.charts][0]; if (chart) act(chart); } };
+  // What had been learned, not the place on the axis, where evaluations take room too.
+  const axes = new Map(DATA.courses.map((c) => [c.course, axisOf(c)]));
+  const unfinished = evaluations.concat(learning).some((r) => !r.finished);
+  const tidy = (what) => ({ x, course, finished, ...r }) => {
+    const span = axes.get(course).blocks.get(r.block);
+    const done = what === "evaluation" && !span.amount ? span.learned : axes.get(course).toAmount(x);
+    return { what, ...(DATA.courses.length > 1 ? { way: course + 1 } : {}), ...r, ...(unfinished ? { finished } : {}), learned: Number(done.toPrecision(5)), unit: DATA.courses[course].unit };
+  };
+  put(host,
     el("div", { class: "controls" }, [
-      DATA.courses.length > 1 ? choice("Order", DATA.courses.map((c, i) => [c.course, `${i + 1}: ${clip(c.order.map(short).join(" → "), 60)} (n = ${c.n})`]), state.course, (v) => { state.course = Number(v); draw(); }) : null,
+      way.control,
       choice("Show", modes, state.show, (v) => { state.show = v; redraw(); }),
       check("Evaluations", true, (on) => { state.evaluations = on; redraw(); }),
       check("Learning", true, (on) => { state.learning = on; redraw(); }),
@@ -164,57 +181,12 @@ function curvesChart(host) {
       ]),
     ]),
     el("div", { class: "toggles", role: "group", "aria-label": "Tasks shown" }, [toggles, all(true), all(false)]),
+    note,
     facets,
     caption,
     singles.length < DATA.lifetimes ? el("p", { class: "muted small" }, `Single lifetimes: ${singles.length} of ${DATA.lifetimes} are in this file, the first of each agent.`) : null,
-    numbers("Lifetime curves", evaluations.map((r) => ({ what: "evaluation", ...r })).concat(learning.map((r) => ({ what: "learning", ...r })))),
+    numbers("Lifetime curves", evaluations.map(tidy("evaluation")).concat(learning.map(tidy("learning")))),
   );
   draw();
   explain();
-}
-
-function expertsChart(host) {
-  const rows = records(DATA.experts);
-  const agents = DATA.agents.map((a) => a.name).filter((a) => rows.some((r) => r.agent === a));
-  const state = { agent: agents[0] };
-  const grid = el("div", { class: "grid" });
-  function draw() {
-    const own = rows.filter((r) => r.agent === state.agent);
-    const longest = own.reduce((most, r) => Math.max(most, r.x), 0);
-    grid.replaceChildren(...[...groupBy(own, (r) => r.task)].map(([task, points]) => {
-      const by = groupBy(points, (p) => p.who);
-      const style = TASKS.get(task);
-      const as = (who) => [(by.get(who) || []).map((p) => ({ ...p, y: p.mean }))];
-      const score = DATA.expert_scores.find((s) => s.agent === state.agent && s.task === task) || {};
-      const n = (who) => Math.max(0, ...(by.get(who) || []).map((p) => p.n));
-      const chart = lineChart({
-        height: 160, label: `${task}: learning beside its expert`, x: [0, longest * 1.02], y: null, ticks: plainTicks,
-        series: [
-          { colour: style.colour, width: 2.2, area: true, lines: as("lifelong") },
-          { colour: "var(--text)", opacity: 0.7, dash: "4 4", width: 1.4, area: true, areaOpacity: 0.07, lines: as("expert") },
-        ],
-        tell: (x) => {
-          const near = ["lifelong", "expert"].map((who) => [who, (by.get(who) || []).reduce((best, p) => (!best || Math.abs(p.x - x) < Math.abs(best.x - x) ? p : best), null)]);
-          return tipRows(`${compact(Math.round(x))} steps of learning it`, near.filter(([, p]) => p).map(([who, p]) => [swatch(who === "expert" ? "var(--text)" : style.colour), who, `${number(p.mean)}${reach(p)} n=${p.n}`]));
-        },
-      });
-      return el("div", { class: "panel" }, [
-        el("header", {}, [swatch(style.colour), bdi(short(task), task)]),
-        el("p", {}, `RP ${number(score.rp)} · SE ${number(score.se)} · n = ${n("lifelong")}, ${n("expert")} ${n("expert") === 1 ? "expert" : "experts"}`),
-        chart.host,
-      ]);
-    }));
-    drawInView(grid);
-  }
-  const key = svg("svg", { width: 26, height: 10, "aria-hidden": "true" }, svg("line", { x1: 0, x2: 26, y1: 5, y2: 5, stroke: "var(--text)", "stroke-opacity": 0.7, "stroke-width": 1.4, "stroke-dasharray": "4 4" }));
-  const solid = svg("svg", { width: 26, height: 10, "aria-hidden": "true" }, svg("line", { x1: 0, x2: 26, y1: 5, y2: 5, stroke: "var(--text)", "stroke-width": 2 }));
-  put(host, 
-    el("div", { class: "controls" }, [
-      agents.length > 1 ? segments("Agent", agents.map((a) => [a, clip(a, 24)]), state.agent, (v) => { state.agent = v; draw(); }) : null,
-      el("label", {}, [solid, "in the lifetime"]), el("label", {}, [key, "single-task expert"]),
-      el("span", { class: "muted" }, `${DATA.measure} over steps of learning the task; RP, SE: relative performance and sample efficiency`),
-    ]),
-    grid, numbers("Experts", rows),
-  );
-  draw();
 }

@@ -2,25 +2,33 @@
 const sequential = (share) => `color-mix(in oklab, var(--seq0), var(--seq1) ${(100 * Math.max(0, Math.min(1, share))).toFixed(1)}%)`;
 const diverging = (value, most) => `color-mix(in oklab, var(--seq0), var(${value < 0 ? "--neg" : "--pos"}) ${(100 * Math.min(1, Math.abs(value) / (most || 1))).toFixed(1)}%)`;
 
-// spec: label, rows: [{text, colours}], columns: [task], cells: Map "row column" → {value, fill, strong, frame, tip}, until
+const LEAN = (35 * Math.PI) / 180, WRITTEN = 34; // The slope of leaning names; pixels that a number takes.
+// Two digits; what is nothing on the scale of the picture is not spelt out.
+const cellText = (value, most) => (Math.abs(value) >= 0.005 * most ? number(value, 2) : Math.abs(value) < 1e-12 ? "0" : "0.00");
+
+// spec: label, rows: [{text, colours}], columns: [task], cells: Map "row column" → {value, fill, strong, frame, tip}, most: the largest value, until
 function heatMap(spec) {
   const host = plot((node, width) => {
-    const labelled = spec.columns.length <= 16;
+    const count = spec.columns.length;
     const longest = Math.max(...spec.rows.map((r) => widthOf(r.text)));
-    const left = Math.min(longest + 18, width * 0.34, 150);
-    const tilted = labelled ? Math.max(...spec.columns.map((t) => Math.min(widthOf(short(t)), 72))) : 0;
-    const top = labelled ? 24 + tilted * 0.574 : 16;
-    const side = Math.min((width - left - 4) / spec.columns.length, 64);
+    const left = Math.min(longest + 18, width * 0.45, 230);
+    const names = spec.columns.map((t) => fit(short(t), width < 360 ? width * 0.28 : 150)), wide = names.map((text) => widthOf(text));
+    const room = (width - left - 4) / count;
+    // Names lean over their columns. They stand upright over narrow ones, and where leaning would
+    // leave the cells no room for their numbers. None fit the narrowest.
+    const beyond = Math.max(0, ...wide.map((w, j) => w * Math.cos(LEAN) - (count - j - 0.5) * Math.min(room, 64)));
+    const leaning = (width - left - 4 - beyond) / count;
+    const lean = room >= 24 && (leaning >= WRITTEN || room < WRITTEN) ? LEAN : room >= 9.5 ? Math.PI / 2 : 0;
+    const side = Math.min(lean === LEAN ? leaning : room, 64);
+    const top = lean ? 24 + Math.max(...wide) * Math.sin(lean) : 16;
     const tall = Math.max(Math.min(side, 34), spec.rows.length > 30 ? 8 : 16);
     const height = top + tall * spec.rows.length + 4;
     const picture = svg("svg", { height, viewBox: `0 0 ${width} ${height}`, tabindex: 0, role: "img", "aria-label": `${spec.label}. Arrow keys move between cells.` });
     spec.columns.forEach((task, j) => {
       const x = left + (j + 0.5) * side;
       picture.append(svg("rect", { x: x - Math.min(side * 0.32, 5), y: top - 9, width: Math.min(side * 0.64, 10), height: 5, rx: 1.5, fill: taskColour(task) }));
-      if (labelled) {
-        const text = svg("text", { x: x - 2, y: top - 14, transform: `rotate(-35 ${x - 2} ${top - 14})` }, fit(short(task), 72));
-        picture.append(text);
-      }
+      const at = lean === LEAN ? x - 2 : x + 4;
+      if (lean) picture.append(svg("text", { x: at, y: top - 14, transform: `rotate(${(-lean * 180) / Math.PI} ${at} ${top - 14})`, style: side < 13 ? "font-size:10px" : null }, names[j]));
     });
     const step = Math.max(1, Math.ceil(13 / tall));
     const paint = [];
@@ -35,7 +43,7 @@ function heatMap(spec) {
         picture.append(box);
         const parts = [box];
         if (cell && cell.frame) parts.push(picture.appendChild(svg("rect", { x: left + j * side + gap + 1, y: y + gap + 1, width: Math.max(side - 2 * gap - 2, 0.5), height: Math.max(tall - 2 * gap - 2, 0.5), rx: side > 12 ? 3 : 0, fill: "none", stroke: "var(--text)", "stroke-width": side > 12 ? 1.5 : 0.8 })));
-        if (cell && side >= 34 && tall >= 16) parts.push(picture.appendChild(svg("text", { x: left + (j + 0.5) * side, y: y + tall / 2 + 4, "text-anchor": "middle", style: `fill:${cell.strong ? "var(--on)" : "var(--text)"}`, "pointer-events": "none" }, number(cell.value, 2))));
+        if (cell && side >= WRITTEN && tall >= 16) parts.push(picture.appendChild(svg("text", { x: left + (j + 0.5) * side, y: y + tall / 2 + 4, "text-anchor": "middle", style: `fill:${cell.strong ? "var(--on)" : "var(--text)"}`, "pointer-events": "none" }, cellText(cell.value, spec.most))));
         paint.push({ i, parts });
       });
     });
@@ -79,9 +87,11 @@ function matrixChart(host) {
   const cells = records(DATA.matrix_cells);
   const seen = cells.map((c) => c.value);
   const [low, high] = DATA.bounds || [Math.min(...seen), Math.max(...seen)];
+  const index = groupBy(DATA.matrix_rows, (r) => `${r.course} ${r.agent}`);
   const courses = DATA.courses.filter((c) => DATA.matrix_rows.some((r) => r.course === c.course));
-  const state = { course: courses[0].course, row: Infinity };
-  const grid = el("div", { class: "grid broad" });
+  const way = courseChoice(courses, index.size, (v) => { state.course = v; draw(); });
+  const state = { course: way.chosen, row: Infinity };
+  const grid = el("div", { class: "grid broad" }), note = el("p", { class: "muted small" });
   const word = el("output", { class: "muted" });
   const slider = el("input", { type: "range", min: 0, step: 1, "aria-label": "Evaluations up to", on: { input: () => step(Number(slider.value)) } });
   let maps = [], rows = [], timer = null;
@@ -90,7 +100,8 @@ function matrixChart(host) {
     state.row = row;
     slider.value = row;
     const r = rows[row];
-    word.textContent = r ? `evaluation ${row + 1} of ${rows.length}, block ${r.block}, after ${compact(r.learned)} ${DATA.courses.find((c) => c.course === state.course).unit}` : "";
+    const where = r && (state.course !== "all" ? `, block ${r.block}, after ${compact(r.learned)} ${DATA.courses[r.course].unit}` : "");
+    word.textContent = r ? `evaluation ${row + 1} of ${rows.length}${where}` : "";
     for (const map of maps) if (map.upTo) map.upTo(row);
   }
   const play = el("button", { type: "button", on: { click: () => {
@@ -103,39 +114,45 @@ function matrixChart(host) {
       if (row >= rows.length) { clearInterval(timer); timer = null; play.textContent = "Play"; } else step(row);
     }, Math.max(80, Math.min(700, 8000 / rows.length)));
   } } }, "Play");
-  function draw() {
-    const present = DATA.agents.map((a) => a.name).filter((a) => DATA.matrix_rows.some((r) => r.agent === a && r.course === state.course));
-    rows = DATA.matrix_rows.filter((r) => r.course === state.course && r.agent === present[0]);
-    slider.max = rows.length - 1;
-    maps = present.map((agent) => {
-      const own = DATA.matrix_rows.filter((r) => r.course === state.course && r.agent === agent);
-      const mine = cells.filter((c) => c.course === state.course && c.agent === agent);
-      const columns = DATA.tasks.map((t) => t.name).filter((t) => mine.some((c) => c.task === t));
-      const byPlace = new Map(mine.map((c) => {
-        const share = (c.value - low) / (high - low || 1);
-        return [`${c.row} ${c.task}`, { ...c, fill: sequential(share), strong: share > 0.6, frame: own[c.row].fresh.includes(c.task) }];
-      }));
-      return heatMap({
-        label: `${agent}: evaluation matrix`, columns, cells: byPlace, until: () => state.row,
-        rows: own.map((r) => ({ text: rowText(r), colour: r.fresh.length === 1 ? taskColour(r.fresh[0]) : null })),
-        tell: (i, task) => {
-          const c = byPlace.get(`${i} ${task}`);
-          const value = c ? `${number(c.value)}${c.sd === null ? "" : ` ± ${number(c.sd)} sd`}, n=${c.n}` : "not evaluated here";
-          return tipRows(`Evaluation ${i + 1}, block ${own[i].block}${own[i].fresh.length ? `, after learning ${clip(own[i].fresh.map(short).join(", "), 60)}` : ""}`, [[swatch(taskColour(task)), short(task), value]]);
-        },
-      });
+  function panel(course, agent) {
+    const own = index.get(`${course.course} ${agent}`);
+    const mine = cells.filter((c) => c.course === course.course && c.agent === agent);
+    const columns = DATA.tasks.map((t) => t.name).filter((t) => mine.some((c) => c.task === t));
+    const byPlace = new Map(mine.map((c) => {
+      const share = (c.value - low) / (high - low || 1);
+      return [`${c.row} ${c.task}`, { ...c, fill: sequential(share), strong: share > 0.6, frame: own[c.row].fresh.includes(c.task) }];
+    }));
+    const map = heatMap({
+      label: `${agent}: evaluation matrix`, columns, cells: byPlace, until: () => state.row, most: Math.max(Math.abs(low), Math.abs(high)),
+      rows: own.map((r) => ({ text: rowText(r), colour: r.fresh.length === 1 ? taskColour(r.fresh[0]) : null })),
+      tell: (i, task) => {
+        const c = byPlace.get(`${i} ${task}`);
+        const value = c ? `${number(c.value)}${c.sd === null ? "" : ` ± ${number(c.sd)} sd`}, n=${c.n}` : "not evaluated here";
+        return tipRows(`${clip(agent, 40)} · Evaluation ${i + 1}, block ${own[i].block}${own[i].fresh.length ? `, after learning ${clip(own[i].fresh.map(short).join(", "), 60)}` : ""}`, [[swatch(taskColour(task)), short(task), value]]);
+      },
     });
-    grid.replaceChildren(...present.map((agent, k) => el("div", { class: "panel" }, [el("header", {}, [badge(agent), bdi(agent, agent), el("span", { class: "muted small" }, `n = ${DATA.matrix_rows.find((r) => r.agent === agent && r.course === state.course).n}`)]), maps[k]])));
+    maps.push(map);
+    const title = state.course === "all" ? way.title(course) : "";
+    return el("div", { class: "panel" }, [el("header", {}, [badge(agent), bdi(agent, agent), el("span", { class: "muted small n" }, `n = ${own[0].n}`)]), title ? el("p", {}, bdi(title)) : null, map]);
+  }
+  function draw() {
+    maps = [];
+    const shown = courses.filter((c) => state.course === "all" || c.course === state.course);
+    const parts = shown.flatMap((c) => DATA.agents.map((a) => a.name).filter((a) => index.has(`${c.course} ${a}`)).map((a) => [c, a]));
+    rows = parts.map(([c, a]) => index.get(`${c.course} ${a}`)).reduce((most, own) => (own.length > most.length ? own : most));
+    slider.max = rows.length - 1;
+    put(grid, parts.map(([c, a]) => panel(c, a)));
+    note.textContent = way.note(state.course);
     drawInView(grid);
     step(rows.length - 1);
   }
-  put(host, 
+  put(host,
     el("div", { class: "controls" }, [
-      courses.length > 1 ? choice("Order", courses.map((c, i) => [c.course, `${i + 1}: ${clip(c.order.map(short).join(" → "), 60)}`]), state.course, (v) => { state.course = Number(v); draw(); }) : null,
+      way.control,
       el("span", { class: "tools", style: "margin:0" }, play), slider, word,
       el("span", { style: "margin-left:auto" }, scale(low, DATA.measure, high, "var(--seq0), var(--seq1)")),
     ]),
-    grid, numbers("Evaluation matrix", cells),
+    note, grid, numbers("Evaluation matrix", cells),
   );
   draw();
 }
@@ -154,19 +171,19 @@ function transferChart(host) {
       const sources = order.filter((t) => own.some((r) => r.source === t)), targets = order.filter((t) => own.some((r) => r.target === t));
       const cells = new Map(own.map((r) => [`${sources.indexOf(r.source)} ${r.target}`, { ...r, fill: diverging(r.value, most), strong: Math.abs(r.value) / most > 0.8 }]));
       const map = heatMap({
-        label: `${agent}: ${state.way} transfer`, columns: targets, cells, rows: sources.map((s) => ({ text: short(s), colour: taskColour(s) })),
+        label: `${agent}: ${state.way} transfer`, columns: targets, cells, most, rows: sources.map((s) => ({ text: short(s), colour: taskColour(s) })),
         tell: (i, target) => {
           const c = cells.get(`${i} ${target}`);
-          return tipRows(`from ${short(sources[i])} to ${short(target)}`, [[swatch(taskColour(target)), "contrast", c ? `${number(c.value)}${reach(c)} n=${c.n}` : "not measured: " + (sources[i] === target ? "the same task" : "never learned alone between two evaluations of it")]]);
+          return tipRows(`${clip(agent, 40)} · from ${short(sources[i])} to ${short(target)}`, [[swatch(taskColour(target)), "contrast", c ? `${number(c.value)}${reach(c)} n=${c.n}` : "not measured: " + (sources[i] === target ? "the same task" : "never learned alone between two evaluations of it")]]);
         },
       });
-      return el("div", { class: "panel" }, [el("header", {}, [badge(agent), bdi(agent, agent), el("span", { class: "muted small" }, `n = ${Math.max(...own.map((r) => r.n))}`)]), map]);
+      return el("div", { class: "panel" }, [el("header", {}, [badge(agent), bdi(agent, agent), el("span", { class: "muted small n" }, `n = ${Math.max(...own.map((r) => r.n))}`)]), map]);
     }).filter(Boolean));
     drawInView(grid);
   }
   const ways = [["forward", "Forward: to tasks not yet learned"], ["backward", "Backward: to tasks learned before"]].filter(([w]) => rows.some((r) => r.way === w));
-  put(host, 
-    el("div", { class: "controls" }, [segments("Direction", ways, state.way, (v) => { state.way = v; draw(); }), el("span", { style: "margin-left:auto" }, scale(-most, "", most, "var(--neg), var(--seq0), var(--pos)"))]),
+  put(host,
+    el("div", { class: "controls" }, [segments("Direction", ways, state.way, (v) => { state.way = v; draw(); }), el("span", { style: "margin-left:auto" }, scale(-most, "contrast: lost to gained", most, "var(--neg), var(--seq0), var(--pos)"))]),
     grid, numbers("Transfer", rows),
   );
   draw();

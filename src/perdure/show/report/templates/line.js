@@ -1,7 +1,7 @@
 // Lines with bands and points over shaded spans: hover, keys, and zoom along x.
 //
 // spec: height, label, x: [low, high], y: [low, high] or null, yLabel, ticks(low, high, count) → [{at, text}],
-// spans: [{start, stop, kind, colours}], series: [{colour, dash, width, opacity, lines: [[point]], area, marks, open}],
+// spans: [{start, stop, kind, colours}], series: [{colour, dash, width, opacity, lines: [[point]], area, step, edges, marks, open}],
 // points are {x, y, low, high}; places: where values are read, by default at every point; tell(x, y) → tooltip content; view: {x, charts}, shared by charts that zoom together.
 function lineChart(spec) {
   const margin = { top: spec.spans ? 16 : 10, right: 12, bottom: spec.xLabel ? 40 : 26, left: 46 };
@@ -42,14 +42,18 @@ function lineChart(spec) {
     if (spec.xLabel) top.append(svg("text", { x: width - margin.right, y: bottom + 34, "text-anchor": "end" }, spec.xLabel));
     const coord = (p, y) => `${px(p.x).toFixed(1)} ${py(y).toFixed(1)}`;
     for (const s of spec.series) {
-      const path = (points) => points.map((p, i) => `${i ? "L" : "M"}${coord(p, p.y)}`).join("");
+      // A step holds its value up to the next point.
+      const join = (p, y, i) => (i === 0 ? `M${coord(p, y)}` : s.step ? `H${px(p.x).toFixed(1)}V${py(y).toFixed(1)}` : `L${coord(p, y)}`);
+      const path = (points) => points.map((p, i) => join(p, p.y, i)).join("");
       if (s.area) {
         const area = s.lines.map((points) => {
           const there = points.filter((p) => p.low !== null && p.low !== undefined);
           if (there.length < 2) return "";
-          return there.map((p, i) => `${i ? "L" : "M"}${coord(p, p.high)}`).join("") + there.reverse().map((p) => `L${coord(p, p.low)}`).join("") + "z";
+          const back = there.map((p, i) => [p, there[Math.max(i - 1, 0)]]).reverse();
+          const lower = s.step ? back.map(([p, q]) => `V${py(p.low).toFixed(1)}H${px(p.x).toFixed(1)}V${py(q.low).toFixed(1)}`) : back.map(([p]) => `L${coord(p, p.low)}`);
+          return there.map((p, i) => join(p, p.high, i)).join("") + lower.join("") + "z";
         }).join("");
-        body.append(svg("path", { d: area, fill: s.colour, "fill-opacity": s.areaOpacity || 0.14 }));
+        body.append(svg("path", { d: area, fill: s.colour, "fill-opacity": s.areaOpacity || 0.14, stroke: s.edges ? s.colour : null, "stroke-width": 0.8, "stroke-opacity": 0.45, "stroke-dasharray": s.edges ? s.dash || null : null }));
       }
       if (s.width) body.append(svg("path", { d: s.lines.map(path).join(""), fill: "none", stroke: s.colour, "stroke-width": s.width, "stroke-opacity": s.opacity ?? 1, "stroke-dasharray": s.dash || null, "stroke-linejoin": "round", "stroke-linecap": "round" }));
       if (s.whiskers) {
@@ -106,11 +110,12 @@ function lineChart(spec) {
     picture.addEventListener("dblclick", () => spec.view && zoomTo(...spec.x));
     picture.addEventListener("blur", leave);
     picture.addEventListener("keydown", (e) => {
-      if (e.key === "ArrowRight" || e.key === "ArrowLeft") {
+      const move = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[e.key];
+      if (move) {
         const inside = places.filter((p) => p >= x0 && p <= x1);
         if (!inside.length) return;
         const i = cursor === null ? -1 : inside.indexOf(cursor);
-        const next = inside[Math.min(Math.max(i + (e.key === "ArrowRight" ? 1 : -1), 0), inside.length - 1)];
+        const next = inside[Math.min(Math.max(i + move, 0), inside.length - 1)];
         const r = picture.getBoundingClientRect();
         point(next, r.left + (px(next) / width) * r.width, r.top + r.height / 2, null);
       } else if (!spec.view) return;

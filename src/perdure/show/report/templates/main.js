@@ -49,9 +49,27 @@ const CHARTS = { curves: curvesChart, experts: expertsChart, matrix: matrixChart
 for (const host of document.querySelectorAll("[data-chart]")) {
   whenSeen(host, () => { CHARTS[host.dataset.chart](host); host.dataset.drawn = ""; });
 }
-// Paper shows everything at once.
-addEventListener("beforeprint", () => {
-  for (let round = 0; round < 3; round++) for (const node of [...pending.keys()]) drawNow(node);
-  for (const node of document.querySelectorAll(".plot")) if (node.redraw && !node.drawnAt) node.redraw(node.clientWidth);
+// Links within the page: what is above the target is drawn first, or it would grow and push it away.
+document.addEventListener("click", (e) => {
+  const link = e.target.closest && e.target.closest("a[href^='#']");
+  const target = link && document.getElementById(link.getAttribute("href").slice(1));
+  if (target) drawBefore(target);
 });
+if (location.hash.length > 1) {
+  const target = document.getElementById(location.hash.slice(1));
+  if (target) { drawBefore(target); target.scrollIntoView(); }
+}
+// A name that is cut down to nothing is not shown; the colour and the legend tell.
+function trimStrips() {
+  for (const name of document.querySelectorAll(".block bdi")) name.classList.toggle("cut", name.scrollWidth > name.clientWidth && name.clientWidth < 62);
+}
+trimStrips();
+addEventListener("resize", trimStrips);
+// Paper shows everything at once, drawn for its own width.
+addEventListener("beforeprint", () => {
+  root.classList.add("paper");
+  drawBefore(null);
+  for (const node of document.querySelectorAll(".plot")) drawWhole(node);
+});
+addEventListener("afterprint", () => root.classList.remove("paper"));
 root.dataset.ready = "";

@@ -8,15 +8,20 @@ function spider(rows) {
   const cell = (line, spoke) => rows.find((r) => (turned ? r.agent === spoke && r.axis === line : r.agent === line && r.axis === spoke));
   const picture = plot((host, width) => {
     const height = Math.min(460, Math.max(300, width * 0.8));
-    const cx = width / 2, cy = height / 2 + 4, radius = Math.min(width / 2 - 70, height / 2 - 40);
+    const names = spokes.map((spoke) => (turned && (width < 520 || spoke.length > 24) ? AGENTS.get(spoke).letter : spoke));
+    // Where it is narrow, words stand below each other.
+    const words = names.map((name) => (width < 520 ? name.split(" ") : [name]));
+    const beside = Math.max(...words.flat().map((word) => widthOf(word, 550)));
+    const cx = width / 2, cy = height / 2 + 4, radius = Math.max(Math.min((width / 2 - beside - 6) / 1.12, height / 2 - 40), 40);
     const at = (k, share) => { const t = -Math.PI / 2 + (2 * Math.PI * k) / spokes.length; return [cx + Math.cos(t) * radius * share, cy + Math.sin(t) * radius * share]; };
     const ring = (share) => spokes.map((_, k) => at(k, share).map((v) => v.toFixed(1)).join(" ")).join("L");
     const out = svg("svg", { height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Spider chart of accuracy, backward transfer, forward transfer and over-all accuracy" });
-    for (const share of [0.25, 0.5, 0.75, 1]) out.append(svg("path", { d: `M${ring(share)}z`, fill: "none", class: "axis" }), svg("text", { x: cx + 4, y: cy - radius * share + 12 }, number(share, 2)));
+    const rings = [0.25, 0.5, 0.75, 1];
+    for (const share of rings) out.append(svg("path", { d: `M${ring(share)}z`, fill: "none", class: "axis" }));
     spokes.forEach((spoke, k) => {
       const [x, y] = at(k, 1), [lx, ly] = at(k, 1.12);
-      const name = turned && (width < 520 || spoke.length > 24) ? AGENTS.get(spoke).letter : spoke;
-      out.append(svg("line", { class: "axis", x1: cx, y1: cy, x2: x, y2: y }), svg("text", { class: "strong", x: lx, y: ly + 4, "text-anchor": Math.abs(lx - cx) < 4 ? "middle" : lx > cx ? "start" : "end" }, name));
+      const lines = words[k].map((word, i) => svg("tspan", { x: lx, dy: i ? 13 : null }, word));
+      out.append(svg("line", { class: "axis", x1: cx, y1: cy, x2: x, y2: y }), svg("text", { class: "strong", x: lx, y: ly + 4 - 6.5 * (lines.length - 1), "text-anchor": Math.abs(lx - cx) < 4 ? "middle" : lx > cx ? "start" : "end" }, lines));
     });
     lines.forEach((line, i) => {
       const a = styles[i];
@@ -33,6 +38,7 @@ function spider(rows) {
         out.append(dot);
       });
     });
+    for (const share of rings) out.append(svg("text", { class: "over", x: cx + 4, y: cy - radius * share + 12 }, number(share, 2)));
     host.replaceChildren(out);
   }, "Spider chart");
   const missing = rows.filter((r) => r.value === null).map((r) => `${r.agent}, ${r.axis}: – ${r.reason}`);
@@ -45,7 +51,7 @@ function nativesChart(host) {
   if (openloris) parts.push(el("h3", {}, "OpenLORIS-Object"), spider(openloris), numbers("OpenLORIS", openloris));
   if (metaworld) {
     const agents = [...new Set(metaworld.map((r) => r.agent))];
-    parts.push(el("h3", {}, "Meta-World: success by task"), el("p", { class: "muted small" }, "Share of episodes that succeed, at each task’s last evaluation; mean over lifetimes and 95 % interval."), agentMarks(agents), rowChart({
+    parts.push(el("h3", {}, "Meta-World: success by task"), el("p", { class: "muted small" }, "Share of episodes that succeed, at each task’s last evaluation; mean over lifetimes and 95 % interval, with an arrow where it goes on beyond what success can be."), agentMarks(agents), rowChart({
       label: "Success by task", x: [0, 1], each: agents.length > 4 ? 11 : 14, gap: 12,
       rows: [...groupBy(metaworld, (r) => r.task)].map(([task, own]) => ({ text: short(task), colour: taskColour(task), items: own.map((r) => ({ ...r, bar: true, tip: valueTip(`${r.agent} on ${short(task)}`, r, "success") })) })),
     }), numbers("Meta-World", metaworld));

@@ -40,11 +40,15 @@ function rowChart(spec) {
         if (has(item.low)) picture.append(item.wide
           ? svg("rect", { x: cut(item.low), width: Math.max(cut(item.high) - cut(item.low), 1), y: cy - 4, height: 8, rx: 4, fill: style.colour, "fill-opacity": 0.16 })
           : svg("line", { x1: cut(item.low), x2: cut(item.high), y1: cy, y2: cy, stroke: item.colour || style.colour, "stroke-width": 2.2, "stroke-opacity": 0.5, "stroke-linecap": "round" }));
+        // An interval that goes on beyond the picture ends in an arrow.
+        if (has(item.low)) for (const [over, x, way] of [[item.low < x0, cut(item.low), -1], [item.high > x1, cut(item.high), 1]]) {
+          if (over) picture.append(svg("path", { class: "goes-on", d: `M${x} ${cy - 3.6}L${x + 5 * way} ${cy}L${x} ${cy + 3.6}z`, fill: item.colour || style.colour }));
+        }
         (item.dots || []).forEach((v, d) => picture.append(mark(style.mark, px(v), cy + (((d * 7) % 5) - 2) * Math.min(1.4, each / 14), 2.7, { fill: style.colour, "fill-opacity": 0.6 })));
         if (has(item.value)) picture.append(item.wide
           ? svg("line", { x1: px(item.value), x2: px(item.value), y1: cy - 7, y2: cy + 7, stroke: style.colour, "stroke-width": 2.4, "stroke-linecap": "round" })
           : mark(style.mark, cut(item.value), cy, 4.2, { fill: style.colour, stroke: "var(--surface)", "stroke-width": 1 }));
-        else picture.append(svg("text", { x: left, y: cy + 4 }, "–"));
+        else picture.append(svg("text", { x: left, y: cy + 4 }, fit(item.reason ? `– ${item.reason}` : "–", width - left - right)));
         spots.push({ y: cy, x: has(item.value) ? cut(item.value) : left, tip: item.tip });
       });
       y += heights[i];
@@ -63,8 +67,9 @@ function rowChart(spec) {
     picture.addEventListener("pointerleave", leave);
     picture.addEventListener("blur", leave);
     picture.addEventListener("keydown", (e) => {
-      if (!["ArrowDown", "ArrowUp"].includes(e.key) || !spots.length) return;
-      const k = Math.min(Math.max(at + (e.key === "ArrowDown" ? 1 : -1), 0), spots.length - 1);
+      const move = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[e.key];
+      if (!move || !spots.length) return;
+      const k = Math.min(Math.max(at + move, 0), spots.length - 1);
       const r = picture.getBoundingClientRect();
       point(k, r.left + (spots[k].x / width) * r.width, r.top + (spots[k].y / height) * r.height);
       e.preventDefault();
@@ -79,7 +84,7 @@ function rangeOf(values, pad = 0.06) {
   const room = (high - low) * pad || Math.abs(high) * 0.1 || 0.5;
   return [low - room, high + room];
 }
-const valueTip = (title, r, what) => () => tipRows(title, [["", what || DATA.measure, `${number(r.value)}${reach(r)} n=${r.n}`]], r.dropped ? `${r.dropped} undefined lifetimes left out` : "");
+const valueTip = (title, r, what) => () => tipRows(title, [["", what || DATA.measure, r.value === null ? `– ${r.reason}` : `${number(r.value)}${reach(r)} n=${r.n}`]], r.dropped ? `${r.dropped} undefined lifetimes left out` : "");
 
 function forgettingChart(host) {
   const rows = records(DATA.forgetting);
@@ -100,12 +105,11 @@ function distributionsChart(host) {
   const rows = records(DATA.distributions);
   const cells = JSON.parse(document.getElementById("cells").textContent);
   const agents = DATA.agents.map((a) => a.name);
-  const panels = [...groupBy(rows, (r) => r.metric)].map(([metric, own]) => {
+  const [defined, undefinedOnes] = [[], []];
+  for (const one of groupBy(rows, (r) => r.metric)) (one[1].some((r) => r.value !== null) ? defined : undefinedOnes).push(one);
+  const panels = defined.map(([metric, own]) => {
     const about = cells.metrics.find((m) => m.metric === metric);
     const found = cells.cells.filter((c) => c.metric === metric);
-    if (!own.some((r) => r.value !== null)) {
-      return el("div", { class: "panel" }, [el("header", {}, about.title), el("p", {}, metric), el("p", { class: "empty" }, `Undefined: ${found.map((c) => c.reason).find(Boolean) || "no value"}`)]);
-    }
     const x = rangeOf(own.map((r) => r.value).concat(found.flatMap((c) => [c.low, c.high])));
     return el("div", { class: "panel" }, [
       el("header", {}, [about.title, el("span", { class: "muted" }, about.better === "higher" ? "↑" : "↓")]),
@@ -120,34 +124,52 @@ function distributionsChart(host) {
       }),
     ]);
   });
-  put(host, agentMarks(agents), el("div", { class: "grid" }, panels), numbers("Distributions", rows));
+  // Metrics without a value share a line for each reason.
+  const reasons = groupBy(undefinedOnes.map(([metric]) => metric), (metric) => cells.cells.filter((c) => c.metric === metric).map((c) => c.reason).find(Boolean) || "no value");
+  const lines = [...reasons].map(([reason, metrics]) => el("li", {}, [el("span", { class: "mono" }, metrics.join(", ")), `: ${reason}`]));
+  put(host, panels.length ? agentMarks(agents) : null, el("div", { class: "grid" }, panels),
+    lines.length ? [el("p", { class: "muted small" }, "Undefined in every lifetime:"), el("ul", { class: "notes muted" }, lines)] : null, numbers("Distributions", rows));
 }
 
+// More pairs than this take the width of the page.
+const LONG = 10;
+const percent = (share) => (100 * share).toFixed(1);
 function profilesChart(host) {
   const rows = records(DATA.profiles);
   const by = groupBy(rows, (r) => r.agent);
-  const x = rangeOf(rows.map((r) => r.threshold), 0);
+  const places = [...new Set(rows.map((r) => r.threshold))].sort((p, q) => p - q);
+  const end = DATA.bounds ? DATA.bounds[1] : places[places.length - 1];
+  // The last step goes on to the end of the axis.
+  const line = (points) => points.concat({ ...points[points.length - 1], threshold: end }).map((p) => ({ x: p.threshold, y: p.share, low: p.low, high: p.high }));
+  const style = (agent) => ({ colour: AGENTS.get(agent).colour, dash: AGENTS.get(agent).dash, width: 2.2, area: true, areaOpacity: by.size > 2 ? 0.03 : 0.08, step: true, edges: true });
   const chart = lineChart({
-    height: 290, label: "Performance profile", x, y: [-0.02, 1.02], ticks: plainTicks, xLabel: `threshold of final ${DATA.measure}`,
-    series: [...by].map(([agent, points]) => ({ colour: AGENTS.get(agent).colour, dash: AGENTS.get(agent).dash, width: 2, area: true, areaOpacity: 0.08, lines: [points.map((p) => ({ x: p.threshold, y: p.share, low: p.low, high: p.high }))] })),
-    tell: (at) => tipRows(`final ${DATA.measure} above ${number(at)}`, [...by].map(([agent, points]) => { const p = points.find((q) => q.threshold === at); return [badge(agent), agent, `${number(100 * p.share, 3)} %${p.low === null ? "" : ` [${number(100 * p.low)}, ${number(100 * p.high)}]`} n=${p.n}`]; })),
+    height: 290, label: "Performance profile", x: [places[0], end], y: [-0.02, 1.02], ticks: plainTicks, xLabel: `threshold of final ${DATA.measure}`, places,
+    series: [...by].map(([agent, points]) => ({ ...style(agent), lines: [line(points)] })),
+    tell: (at) => tipRows(`final ${DATA.measure} above ${number(at)}`, [...by].map(([agent, points]) => { const p = points.find((q) => q.threshold === at); return [badge(agent), agent, `${percent(p.share)} %${p.low === null ? "" : ` [${percent(p.low)}, ${percent(p.high)}]`} n=${p.n}`]; })),
   });
   put(host, agentMarks([...by.keys()], true), chart.host, numbers("Performance profile", rows));
 }
 
 function improvementChart(host) {
   const rows = DATA.improvement, sums = DATA.aggregates;
-  const parts = [];
-  if (rows.length) parts.push(rowChart({
+  const parts = [agentMarks(DATA.agents.map((a) => a.name).filter((a) => sums.some((r) => r.agent === a)))];
+  const tell = (r) => () => tipRows(`${r.a} over ${r.b}`, [["", "probability", r.value === null ? `– ${r.reason}` : `${number(r.value)}${reach(r)} n=${r.n}`]], `${r.method}${r.dropped ? `; ${r.dropped} left out` : ""}`);
+  const chart = (some) => rowChart({
     label: "Probability of improvement", x: [0, 1], zero: 0.5, each: 22, gap: 6,
-    rows: rows.map((r) => ({ text: `${AGENTS.get(r.a).letter} over ${AGENTS.get(r.b).letter}`, items: [{ ...r, agent: r.a, tip: () => tipRows(`${r.a} over ${r.b}`, [["", "probability", `${number(r.value)}${reach(r)} n=${r.n}`]], `${r.method}${r.dropped ? `; ${r.dropped} left out` : ""}`) }] })),
-  }), numbers("Probability of improvement", rows));
-  for (const [statistic, own] of groupBy(sums, (r) => r.statistic)) {
-    const x = rangeOf(own.flatMap((r) => [r.value, r.low, r.high]));
-    parts.push(el("div", { class: "panel", style: "margin-top:18px" }, [
-      el("p", {}, statistic === "IQM" ? `Interquartile mean of final ${DATA.measure}, bootstrap over whole lifetimes` : `Mean of final ${DATA.measure}, Student t over lifetimes`),
-      rowChart({ label: `${statistic} of final scores`, x, each: 20, gap: 2, rows: own.map((r) => ({ text: r.agent, badge: r.agent, items: [{ ...r, tip: valueTip(r.agent, r, statistic) }] })) }),
-    ]));
+    rows: some.map((r) => ({ text: `${AGENTS.get(r.a).letter} over ${AGENTS.get(r.b).letter}`, items: [{ ...r, agent: r.a, tip: tell(r) }] })),
+  });
+  if (rows.length) {
+    // Many pairs stand in columns.
+    const each = rows.length > LONG ? Math.ceil(rows.length / 3) : rows.length;
+    const columns = Array.from({ length: Math.ceil(rows.length / each) }, (_, k) => chart(rows.slice(k * each, (k + 1) * each)));
+    parts.push(columns.length > 1 ? el("div", { class: "grid" }, columns) : columns[0], numbers("Probability of improvement", rows));
   }
-  put(host, parts);
+  const panels = [...groupBy(sums, (r) => r.statistic)].map(([statistic, own]) => {
+    const x = rangeOf(own.flatMap((r) => [r.value, r.low, r.high]));
+    return el("div", { class: "panel" }, [
+      el("p", {}, statistic === "IQM" ? `Interquartile mean of final ${DATA.measure}; interval: ${own[0].method}` : `Mean of final ${DATA.measure}; interval: Student t over lifetimes`),
+      rowChart({ label: `${statistic} of final scores`, x, each: 20, gap: 2, rows: own.map((r) => ({ text: r.agent, badge: r.agent, items: [{ ...r, tip: valueTip(r.agent, r, statistic) }] })) }),
+    ]);
+  });
+  put(host, ...parts, el("div", { class: rows.length > LONG ? "grid broad apart" : "apart" }, panels));
 }

@@ -1,0 +1,134 @@
+"""The page as it is read: links, labels, numbers, intervals, paper."""
+
+import pytest
+import report_runs as made
+from browser import opened
+
+from perdure import registry
+from perdure.show.report import write_report
+
+
+def write(folder, run):
+    return write_report([run], folder / "report.html", list(registry.metrics().values()))
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """Variants with long names, in two lifetimes, whose intervals are wide."""
+    folder = tmp_path_factory.mktemp("report")
+    tasks = ("toy/Obstructed-Passage-Distance@R2", "toy/Obstructed-Passage-Distance@R3", "toy/c")
+    agents = [("an-agent-with-quite-a-long-name-of-its-own", 0.9), ("poor", 0.4)]
+    return write(folder, made.make_run(folder / "run", tasks, agents, seeds=(0, 1), experts=True))
+
+
+def test_links_reach_their_section_though_charts_above_were_not_drawn(report):
+    with opened(report) as seen:
+        for link in ("Matrix", "Spread", "Method"):
+            seen.page.goto(report.resolve().as_uri())
+            seen.page.locator("nav a", has_text=link).click()
+            seen.page.wait_for_timeout(300)
+            top, left = seen.page.evaluate(
+                "[document.querySelector(location.hash).getBoundingClientRect().top,"
+                " document.documentElement.scrollHeight - innerHeight - scrollY]"
+            )
+            # At the top, below the bar, unless the page ends first.
+            assert abs(top - 64) < 3 or (left < 3 and 0 < top < 500), link
+        assert not seen.complaints
+
+
+def test_an_address_with_a_section_opens_there(report):
+    with opened(report) as seen:
+        seen.page.goto(report.resolve().as_uri() + "#spread")
+        seen.page.reload()
+        seen.page.wait_for_timeout(400)
+        top = seen.page.evaluate("document.querySelector('#spread').getBoundingClientRect().top")
+        assert abs(top - 64) < 3
+
+
+def test_intervals_that_go_on_beyond_the_picture_end_in_an_arrow(report):
+    with opened(report) as seen:
+        part = seen.draw("forgetting")
+        arrows = part.locator("svg .goes-on")
+        assert arrows.count() > 0
+        part.locator("summary", has_text="Numbers").click()
+        words = part.locator(".data thead th").all_inner_texts()
+        rows = [r.locator("td").all_inner_texts() for r in part.locator(".data tbody tr").all()]
+        low, high = words.index("low"), words.index("high")
+        beyond = [v for r in rows for v in (r[low], r[high]) if abs(_plain(v)) > 1]
+        assert arrows.count() == len(beyond)
+
+
+def _plain(text):
+    return float(text.replace("−", "-").replace(",", ""))
+
+
+def test_names_of_columns_can_be_told_apart(report):
+    with opened(report) as seen:
+        for part in ("matrix", "transfer"):
+            words = seen.draw(part).locator("svg[role=img]").first.locator("text[transform]")
+            names = words.all_text_contents()
+            assert len(names) == len(set(names)) >= 2 and any(n.endswith("@R3") for n in names)
+            # No name leaves its panel.
+            outside = "n => n.getBoundingClientRect().right - n.closest('.panel').getBoundingClientRect().right"
+            assert max(w.evaluate(outside) for w in words.all()) < 2
+        n = seen.page.locator("#matrix .panel header .n").first
+        assert n.bounding_box()["height"] < 30
+
+
+def test_many_columns_have_names_too(tmp_path):
+    tasks = [f"toy/task-number-{i:02d}" for i in range(20)]
+    run = made.make_run(tmp_path / "run", tasks, [("q", 0.5)], (0,), amount=4, episodes=1)
+    with opened(write(tmp_path, run)) as seen:
+        words = seen.draw("matrix").locator("text[transform]").all_text_contents()
+        assert words == [t.removeprefix("toy/") for t in tasks]
+        # A name that does not fit its block is left to the legend.
+        assert seen.page.locator(".block bdi.cut").count() == 20
+
+
+def test_the_numbers_of_curves_are_in_steps(report):
+    with opened(report) as seen:
+        part = seen.draw("curves")
+        part.locator("summary", has_text="Numbers").click()
+        names = part.locator(".data thead th").all_inner_texts()
+        assert "x" not in names and "course" not in names and "finished" not in names
+        rows = [r.locator("td").all_inner_texts() for r in part.locator(".data tbody tr").all()]
+        at = {name: i for i, name in enumerate(names)}
+        evaluations = [r for r in rows if r[at["what"]] == "evaluation"]
+        assert {r[at["learned"]] for r in evaluations} == {"0", "600", "1,200", "1,800"}
+        assert {r[at["n"]] for r in rows} == {"2"} and {r[at["unit"]] for r in rows} == {"steps"}
+        learned = [_plain(r[at["learned"]]) for r in rows if r[at["what"]] == "learning"]
+        assert 0 < min(learned) and max(learned) < 1800
+        # What rounding leaves of nothing is written as nothing.
+        found = seen.page.evaluate("[number(-1.1e-16), cellText(-1.1e-16, 1), cellText(-2e-4, 1)]")
+        assert found == ["0", "0", "0.00"]
+
+
+def test_the_chosen_one_stands_out_in_both_themes(report):
+    for dark in (False, True):
+        with opened(report, dark=dark) as seen:
+            seen.draw("transfer")
+            colours = seen.page.evaluate(
+                "[...document.querySelectorAll('#transfer .segments, #transfer .segments label:has(:checked)')]"
+                ".map(n => getComputedStyle(n).backgroundColor.match(/\\d+/g).map(Number))"
+            )
+            ground, chosen = colours
+            assert max(abs(a - b) for a, b in zip(ground, chosen, strict=True)) > 15
+
+
+def test_paper_is_drawn_for_its_width_and_says_what_was_chosen(report):
+    with opened(report) as seen:
+        part = seen.draw("experts")
+        part.locator(".segments input").nth(1).check(force=True)
+        seen.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        wide = seen.page.evaluate(
+            "[...document.querySelectorAll('#curves svg[role=img]')].map(s => s.viewBox.baseVal.width)"
+        )
+        assert wide and max(wide) <= 700
+        seen.page.emulate_media(media="print")
+        assert part.locator(".printed").inner_text() == "Agent: poor"
+        assert not part.locator(".segments").is_visible()
+        seen.page.emulate_media(media="screen")
+        seen.page.evaluate("dispatchEvent(new Event('afterprint'))")
+        seen.page.wait_for_timeout(200)
+        wide = "document.querySelector('#curves svg[role=img]').viewBox.baseVal.width"
+        assert seen.page.evaluate(wide) > 1000
