@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from perdure.measure.stats import mean_interval
 from perdure.show import colours
+from perdure.show.names import task_labels
 from perdure.show.report.numbers import band, packed, rounded
 from perdure.show.report.page import clean, embedded
 from perdure.show.report.tables import number, places_of
@@ -176,3 +177,13 @@ def test_hidden_signs_are_spelt_out():
 def test_embedded_json_has_no_markup():
     text = embedded({"a": "</script><!--&\u2028\u2029"})
     assert not set("<>&\u2028\u2029") & set(text)
+
+
+def test_tasks_are_called_by_what_tells_them_apart():
+    assert task_labels(["toy/a", "toy/b"]) == {"toy/a": "a", "toy/b": "b"}
+    assert task_labels(["toy/a", "gym/b"]) == {"toy/a": "toy/a", "gym/b": "gym/b"}
+    variants = ["openloris/pixel@segment1", "openloris/pixel@segment2"]
+    assert list(task_labels(variants).values()) == ["segment1", "segment2"]
+    mixed = ["openloris/pixel@level1", "openloris/clutter@level1"]
+    assert list(task_labels(mixed).values()) == ["pixel@level1", "clutter@level1"]
+    assert task_labels(["toy/a@b"]) == {"toy/a@b": "a@b"}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perdure.show.colours import Style
+from perdure.show.names import task_labels
 from perdure.show.report.numbers import Record
 from perdure.show.report.page import clean
 
@@ -144,9 +145,8 @@ def dash(style: Style) -> Any:
 
 
 def short_names(tasks: Sequence[str], most: int = 28) -> dict[str, str]:
-    """Tasks as they are written: without the suite where all are of one, and not too long."""
-    cut = len({t.split("/")[0] for t in tasks}) == 1 and all("/" in t for t in tasks)
-    return {t: short(t.split("/", 1)[1] if cut else t, most) for t in tasks}
+    """Tasks as they are written: without what all have in common, and not too long."""
+    return {t: short(label, most) for t, label in task_labels(tasks).items()}
 
 
 def short(text: str, most: int = 28) -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from perdure.show.colours import Style
+from perdure.show.names import task_labels
 from perdure.show.report.curves import lifetime_curves, single_lifetimes, tidy
 from perdure.show.report.experts import expert_curves
 from perdure.show.report.facts import method, outline, unmeasured
@@ -35,11 +36,13 @@ __all__ = [
 def page_data(study: Study) -> dict[str, Any]:
     """What the page's charts are drawn from. Tables are packed by columns."""
     curves, experts, matrix = lifetime_curves(study), expert_curves(study), matrices(study)
-    spread = distributions(study)
+    spread, labels = distributions(study), task_labels(study.tasks)
     return {
         "measure": study.measure,
         "bounds": study.bounds,
-        "tasks": [{"name": t, **_style(s)} for t, s in study.task_styles.items()],
+        "tasks": [
+            {"name": t, "label": labels[t], **_style(s)} for t, s in study.task_styles.items()
+        ],
         "agents": [{"name": a, **_style(s)} for a, s in study.agent_styles.items()],
         "courses": rounded(curves["courses"], 6),
         "spans": rounded(curves["spans"], 6),

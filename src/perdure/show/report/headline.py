@@ -50,15 +50,17 @@ def suites(study: Study) -> list[str]:
 
 
 def chosen(study: Study) -> list[Metric]:
-    """The metrics of the first table: all of a few, else the core ones and the suites' own."""
+    """The metrics of the first table: all of a few, else the suites' own and the core ones. Those
+    that no lifetime has come last."""
     if len(study.metrics) <= FEW:
         return list(study.metrics)
-    wanted = [*BASIC, *CORE, *(n for s in suites(study) for n in NATIVE.get(s, ()))]
+    wanted = [*(n for s in suites(study) for n in NATIVE.get(s, ())), *BASIC, *CORE]
     if any(h.adapt.any() for h in study.histories.values()):
         # What counts is then measured after adapting, and only this metric looks there.
         wanted = list(dict.fromkeys([ADAPTED, *wanted]))
     known = {m.name: m for m in study.metrics}
-    return [known[n] for n in wanted if n in known]
+    found = [known[n] for n in wanted if n in known]
+    return sorted(found, key=lambda m: all(isnan(s.value) for s in study.scores(m.name).values()))
 
 
 def title(metric: Metric) -> str:

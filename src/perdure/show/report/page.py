@@ -70,12 +70,13 @@ def render(study: Study, *, title: str | None = None, sections: Sequence[Section
         }
     )  # fmt: skip
     charts = clean(data.page_data(study))
+    labels = {t["name"]: t["label"] for t in charts["tasks"]}
     script = Markup("".join(_script(name) for name in SCRIPTS))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     template = _environment(study).get_template("page.html.j2")
     return template.render(
         **page,
-        short=_shortener([t["name"] for t in charts["tasks"]]),
+        short=lambda name: labels.get(name, name),
         data=Markup(embedded(charts)),
         cells=Markup(embedded(spread_cells(page["head"]))),
         has=_has(charts),
@@ -160,13 +161,6 @@ def _environment(study: Study) -> jinja2.Environment:
     }
     made.globals |= {"letters": {clean(a): s.letter for a, s in study.agent_styles.items()}}
     return made
-
-
-def _shortener(tasks: Sequence[str]) -> Any:
-    """Names without the suite where all tasks are of one."""
-    first = {t.split("/")[0] for t in tasks}
-    cut = len(first) == 1 and all("/" in t for t in tasks)
-    return lambda name: name.split("/", 1)[1] if cut and "/" in name else name
 
 
 def _span(pair: Sequence[int]) -> str:

@@ -71,9 +71,7 @@ const reach = (r) => (r.low === null || r.low === undefined ? "" : ` [${number(r
 
 const TASKS = new Map(DATA.tasks.map((t, i) => [t.name, { ...t, colour: `var(--t${i})` }]));
 const AGENTS = new Map(DATA.agents.map((a, i) => [a.name, { ...a, colour: `var(--a${i})` }]));
-const suites = new Set(DATA.tasks.map((t) => t.name.split("/")[0]));
-const cutSuite = suites.size === 1 && DATA.tasks.every((t) => t.name.includes("/"));
-const short = (name) => (cutSuite && name.includes("/") ? name.slice(name.indexOf("/") + 1) : name);
+const short = (name) => TASKS.get(name)?.label ?? name;
 // Text that fits a width: measured, not guessed.
 const ruler = document.createElement("canvas").getContext("2d");
 function widthOf(text, weight = 400) {
