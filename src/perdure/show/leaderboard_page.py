@@ -94,7 +94,7 @@ _PAGE = """<!doctype html>
 </head>
 <body>
 <main class="wide">
-<section class="intro"><h1><bdi>{{ title }}</bdi></h1></section>
+<section class="intro"><h1>Leaderboard of <bdi>{{ title }}</bdi></h1></section>
 {% for r in rankings %}
 <section class="card">
 <div class="top"><h2><bdi>{{ r.curriculum }}</bdi></h2>
