@@ -130,11 +130,7 @@ class PPOAgent(TorchLearner):
     def act(self, obs: Any, ctx: Context) -> Array:
         with torch.inference_mode():
             outputs = self.net.actor(self.inputs(obs))
-            if not ctx.learning:
-                rng = None if self.greedy else self.rng
-                return self.policy.to_space(self.policy.draw(outputs, rng))
-            self.rows.drawn = self.policy.draw(outputs, self.rng)
-        return self.policy.to_space(self.rows.drawn)
+            return self.rows.choose(outputs, ctx, self.rng, self.greedy)
 
     def learn(self, batch: Batch, ctx: Context) -> Measures | None:
         moves, rewards = transitions_of("ppo", batch)

@@ -163,11 +163,7 @@ class TEAgent(TorchLearner):
         with torch.inference_mode():
             z = self.point(torch.tensor(self.rows.tasks.of(ctx)), torch.tensor(noise))
             outputs = self.net.actor(torch.cat([self.inputs(obs), z], 1))
-            if not ctx.learning:
-                rng = None if self.greedy else self.rng
-                return self.policy.to_space(self.policy.draw(outputs, rng))
-            self.rows.drawn = self.policy.draw(outputs, self.rng)
-        return self.policy.to_space(self.rows.drawn)
+            return self.rows.choose(outputs, ctx, self.rng, self.greedy)
 
     def learn(self, batch: Batch, ctx: Context) -> Measures | None:
         moves, rewards = transitions_of("te", batch)

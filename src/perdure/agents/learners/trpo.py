@@ -99,11 +99,7 @@ class TRPOAgent(Agent):
     def act(self, obs: Any, ctx: Context) -> Array:
         with torch.inference_mode():
             outputs = self.actor(self.inputs(obs))
-            if not ctx.learning:
-                rng = None if self.greedy else self.rng
-                return self.policy.to_space(self.policy.draw(outputs, rng))
-            self.rows.drawn = self.policy.draw(outputs, self.rng)
-        return self.policy.to_space(self.rows.drawn)
+            return self.rows.choose(outputs, ctx, self.rng, self.greedy)
 
     def learn(self, batch: Batch, ctx: Context) -> Measures | None:
         moves, rewards = transitions_of("trpo", batch)

@@ -48,7 +48,7 @@ class Rollout:
         steps: int,
         more: Mapping[str, tuple[tuple[int, ...], Any]] | None = None,
     ) -> None:
-        self.steps, self.tasks = steps, Tasks(world)
+        self.steps, self.tasks, self.policy = steps, Tasks(world), policy
         seen = (inputs.row, inputs.dtype)
         # A step of all slots may start one row before the rollout is full.
         self.ring = Ring(
@@ -80,6 +80,16 @@ class Rollout:
     def beside(self) -> int:
         """How many tasks the rows are of."""
         return max(1, len(np.unique(self.ring["task"])))
+
+    def choose(
+        self, outputs: Tensor, ctx: Context, rng: np.random.Generator, greedy: bool
+    ) -> Array:
+        """Actions by the policy's outputs: drawn and kept while learning, else what is most probable
+        if ``greedy``."""
+        if not ctx.learning:
+            return self.policy.to_space(self.policy.draw(outputs, None if greedy else rng))
+        self.drawn = self.policy.draw(outputs, rng)
+        return self.policy.to_space(self.drawn)
 
     def add(self, batch: Transitions, rewards: Array, ctx: Context, **more: Array) -> bool:
         """Take in a step of every active slot; whether the rollout is now full."""
