@@ -8,6 +8,7 @@ A page names its tables where they stand:
 
     <!-- table RUN metric metric … -->     agents × metrics, mean ± half the 95 % interval
     <!-- tasks RUN metric -->              agents × tasks
+    <!-- ends RUN measure -->              agents × tasks: right after learning → at the end
     <!-- openloris RUN FACTOR -->          Accuracy, BWT, FWT, Over-all, the published ones beside
     <!-- curves RUN measure -->            a figure of learning, one panel a task
 
@@ -29,6 +30,7 @@ import numpy as np
 from perdure import registry
 from perdure.measure import sources
 from perdure.measure.l2m import paper
+from perdure.measure.matrix import evaluation_matrix
 from perdure.measure.results import Results, measure_paper, read_all
 from perdure.measure.stats import mean_interval
 from perdure.show.figures.style import drawing
@@ -102,6 +104,26 @@ def tasks(page: Path, run: Path, metric: str) -> str:
         own = [life.scores[metric].per_task for life in lives if life.agent == agent]
         rows.append([agent, *(cell([p[t] for p in own if t in p]) for t in names)])
     return grid(["agent", *(n.split("/", 1)[-1] for n in names)], rows)
+
+
+def ends(page: Path, run: Path, measure: str) -> str:
+    """Agents × tasks: the evaluation right after a task was learned, and the last one of all."""
+    histories = read_run(Run(run))
+    names = evaluation_matrix(histories[0], measure).train_test.tasks
+    rows = []
+    for agent in agents_of(run):
+        own = [evaluation_matrix(h, measure) for h in histories if h.agent == agent]
+        values = np.array([matrix.train_test.values for matrix in own])
+        after = [mean_of(values[:, k + 1, k]) for k in range(len(names))]
+        last = [mean_of(values[:, -1, k]) for k in range(len(names))]
+        cells = [f"{a} → {b}" for a, b in zip(after[:-1], last[:-1], strict=True)]
+        rows.append([agent, *cells, last[-1], cell(values[:, -1].mean(1).tolist())])
+    return grid(["agent", *(n.split("/", 1)[-1] for n in names), "mean"], rows)
+
+
+def mean_of(values: Any) -> str:
+    """Mean over lifetimes."""
+    return f"{np.mean(values):.2f}"
 
 
 def openloris(page: Path, run: Path, factor: str) -> str:
@@ -201,7 +223,7 @@ def smoothed(history: Any, task: str, measure: str, window: int = 50) -> tuple[A
 
 
 KINDS: dict[str, Callable[..., str]] = {
-    "table": table, "tasks": tasks, "openloris": openloris, "curves": curves,
+    "table": table, "tasks": tasks, "ends": ends, "openloris": openloris, "curves": curves,
 }  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,14 @@ def test_measure_a_run(run, tmp_path):
     assert {"l2m.pm", "l2m.se", "libero.nbt", "gem.acc", "openloris.overall"} <= set(scores)
     assert all("value" in s and (s["value"] is not None or s["reason"]) for s in scores.values())
     assert set(scores["l2m.rp"]["per_task"]) == {"toy/goal-ne", "toy/goal-sw", "toy/goal-nw"}
+
+
+@pytest.mark.parametrize("verb", ["measure", "compare"])
+def test_tables_for_programs_are_made_without_rich(run, verb):
+    command = [sys.executable, "-X", "importtime", "-m", "perdure", verb, str(run)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0 and "q/0" in done.stdout or "differences" in done.stdout
+    assert "perdure.cli.measuring" in done.stderr and "rich" not in done.stderr
 
 
 def test_reference_has_the_references_keys(run, tmp_path):

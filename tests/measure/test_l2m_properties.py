@@ -6,12 +6,12 @@ from math import isfinite, isinf, isnan
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from perdure.errors import MeasureError
 from perdure.measure.l2m import paper
-from perdure.measure.l2m.smoothing import WINDOWS
+from perdure.measure.l2m.smoothing import WINDOWS, averages
 from perdure.store.history import History
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -192,3 +192,23 @@ def test_odd_data_has_a_value_or_a_reason(h, o, normalise, given_ranges):
         every = [*score.per_task.values(), *score.pairs.values(), *(m[2] for m in score.over_time)]
         assert not any(isinf(v) for v in every), name
         assert not any(isnan(m.value) for m in score.over_time), name
+
+
+@given(
+    st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=300),
+    st.integers(1, 130),
+)
+def test_means_of_stretches_are_those_of_a_convolution(values, length):
+    x = np.array(values)
+    assume(length <= len(x))
+    expected = np.convolve(np.full(length, 1 / length), x, mode="valid")
+    found = averages("flat", length, x)
+    assert len(found) == len(x) - length + 1
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * max(1, np.abs(x).max()))
+
+
+def test_a_mean_is_spoilt_by_nothing_outside_its_stretch():
+    x = np.array([1.0, 1e18, 2.0, 4.0, np.nan, 3.0, 5.0, 7.0])
+    found = averages("flat", 2, x)
+    assert found[[2, 5, 6]].tolist() == [3.0, 4.0, 6.0]
+    assert np.isnan(found[[3, 4]]).all()

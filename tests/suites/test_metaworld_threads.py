@@ -11,7 +11,7 @@ from perdure.errors import EnvironmentFault, SpecError
 from perdure.registry import suite
 from perdure.run.guards import Observer
 from perdure.run.vector import Environments
-from perdure.suites.metaworld import threads
+from perdure.suites.metaworld import lean, threads
 from perdure.suites.metaworld.threads import Team
 
 __all__ = ["models_kept"]
@@ -87,3 +87,42 @@ def test_how_many(monkeypatch):
         monkeypatch.setenv("PERDURE_THREADS", wrong)
         with pytest.raises(SpecError, match="PERDURE_THREADS"):
             threads.threads()
+
+
+@pytest.mark.parametrize("name", ["hammer", "push-back", "door-open"])
+def test_a_used_simulation_is_as_good_as_a_new_one(name):
+    def play(fresh):
+        lean._idle.clear()
+        if not fresh:
+            for settings in ({"reward": "v2"}, {"reward": "v1"}, {"hide_goal": True}):
+                arm = SUITE.env(task(name, horizon=30, **settings))
+                arm.reset(seed=99)
+                for _ in range(30):
+                    arm.step(np.array([0.3, 1.0, -1.0, 1.0], "f4"))
+                arm.close()
+            lean.lean(name).resets.clear()
+            assert len(lean._idle) == 3
+        arm = SUITE.env(task(name, horizon=30))
+        out = [arm.reset(seed=7)[0].tobytes()]
+        rng = np.random.default_rng(1)
+        for _ in range(30):
+            seen, *rest = arm.step(rng.uniform(-1, 1, 4).astype("f4"))
+            out.append((seen.tobytes(), repr(rest)))
+        assert fresh or len(lean._idle) == 2
+        arm.close()
+        return out
+
+    assert play(fresh=False) == play(fresh=True)
+
+
+def test_simulations_are_not_kept_without_end_nor_while_they_move():
+    lean._idle.clear()
+    many = SUITE.many(task("reach"), lean.IDLE + 3)
+    for slot in range(lean.IDLE + 3):
+        many.reset(slot, slot)
+    many.team = Team(0)
+    many.start([0], [np.zeros(4, "f4")])
+    moving = many.arms[0].robot
+    many.close()
+    assert len(lean._idle) == lean.IDLE and moving not in lean._idle
+    lean._idle.clear()

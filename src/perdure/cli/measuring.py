@@ -10,10 +10,7 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.markup import escape
-from rich.table import Table
-
-from perdure.cli.terminal import console, say, tell
+from perdure.cli.terminal import Sheet, remark, say, tell
 from perdure.errors import SpecError, UnknownName
 from perdure.store.plain import visible
 
@@ -42,15 +39,14 @@ def measure(
 ) -> int:
     """Measure, print a table, write JSON."""
     results = _measured([path], preset, ste, names, flags)
-    screen = console()
     if results.lifetimes:
-        screen.print(_table(results))
+        _table(results).show()
         shown = _columns(results)
         for line in _remarks(results, shown):
-            screen.print(line, highlight=False, markup=False)
+            remark(line)
         more = len(results.lifetimes[0].scores) - len(shown)
         if more > 0:
-            screen.print(f"{more} more metrics: --metric NAME, or --json FILE for all", style="dim")
+            remark(f"{more} more metrics: --metric NAME, or --json FILE for all", style="dim")
     for name, reason in results.failed.items():
         tell(f"not measured: {name}: {reason}")
     if json_file is not None:
@@ -181,26 +177,23 @@ def _progress(total: int) -> Callable[[int, int, str], None] | None:
     return advance
 
 
-def _table(results: Results) -> Table:
+def _table(results: Results) -> Sheet:
     columns = _columns(results)
     what = f"{results.measure}, preset {results.preset}, n = {len(results.lifetimes)} lifetimes"
-    table = Table(title=what, title_justify="left")
-    table.add_column("lifetime", overflow="fold")
-    for column in columns:
-        table.add_column(escape(column.replace("_", " ")), justify="right", min_width=7)
+    head = ["lifetime", *(column.replace("_", " ") for column in columns)]
+    sheet = Sheet(what, head, words=["lifetime"])
     rows = [(life.name, _values(life, columns)) for life in results.lifetimes]
     if len(rows) <= MANY:
-        for name, values in rows:
-            table.add_row(escape(name), *map(_cell, values))
+        sheet.rows += [(name, *map(_cell, values)) for name, values in rows]
     groups: dict[str, list[list[float]]] = {}
     for life, (_, values) in zip(results.lifetimes, rows, strict=True):
         groups.setdefault(life.agent, []).append(values)
     if len(rows) > 1:
-        table.add_section()
+        sheet.rows.append(())
         for agent, lives in groups.items():
             label = f"{agent}: mean of {len(lives)}" if agent else f"mean of {len(lives)}"
-            table.add_row(escape(label), *(_cell(_mean(c)) for c in zip(*lives, strict=True)))
-    return table
+            sheet.rows.append((label, *(_cell(_mean(c)) for c in zip(*lives, strict=True))))
+    return sheet
 
 
 def _columns(results: Results) -> list[str]:
@@ -295,29 +288,25 @@ def compare(
     }  # fmt: skip
     family = compare_metrics(defined or table, baseline=baseline)
     better = {m.name: m.better for m in choose(chosen)}
-    screen = console()
-    screen.print(_estimates(results, family, better))
-    screen.print(_verdicts(family, better))
+    _estimates(results, family, better).show()
+    _verdicts(family, better).show()
     for line in _remarks(results, list(better)):
-        screen.print(line, highlight=False, markup=False)
+        remark(line)
     if json_file is not None:
         found = {"preset": results.preset, "measure": results.measure, **family.as_dict()}
         _write_json(json_file, {**found, "failed": dict(results.failed)})
     return 1 if results.failed else 0
 
 
-def _estimates(results: Results, family: Family, better: Mapping[str, str]) -> Table:
+def _estimates(results: Results, family: Family, better: Mapping[str, str]) -> Sheet:
     """Agents down, metrics across: mean, interval, n."""
     title = f"{results.measure}, preset {results.preset}: mean [{family.level:.0%} t interval] over lifetimes"
-    table = Table(title=title, title_justify="left")
-    table.add_column("agent", overflow="fold")
-    metrics = list(dict.fromkeys(s.metric for s in family.summaries))
-    for name in metrics:
-        table.add_column(f"{escape(name)} {ARROWS[better[name]]}", justify="right")
+    metrics = dict.fromkeys(s.metric for s in family.summaries)
+    sheet = Sheet(title, ["agent", *(f"{m} {ARROWS[better[m]]}" for m in metrics)], words=["agent"])
     for agent in dict.fromkeys(s.agent for s in family.summaries):
         cells = [_estimate(s.estimate) for s in family.summaries if s.agent == agent]
-        table.add_row(escape(agent or "(all)"), *cells)
-    return table
+        sheet.rows.append((agent or "(all)", *cells))
+    return sheet
 
 
 def _estimate(e: Estimate) -> str:
@@ -327,15 +316,12 @@ def _estimate(e: Estimate) -> str:
     return f"{_cell(e.value)}{span} n={e.n}"
 
 
-def _verdicts(family: Family, better: Mapping[str, str]) -> Table:
-    table = Table(
-        title=f"differences, Holm-corrected over {family.tests} tests", title_justify="left"
+def _verdicts(family: Family, better: Mapping[str, str]) -> Sheet:
+    sheet = Sheet(
+        f"differences, Holm-corrected over {family.tests} tests",
+        ["metric", "a", "b", "effect of a over b", "Holm p", "verdict"],
+        words=["metric", "a", "b", "verdict"],
     )
-    for head in ("metric", "a", "b"):
-        table.add_column(head, overflow="fold")
-    table.add_column("effect of a over b", justify="right")
-    table.add_column("Holm p", justify="right")
-    table.add_column("verdict", overflow="fold")
     for c in family.comparisons:
         said = c.verdict
         if not isnan(c.p_holm) and c.p_holm <= 1 - family.level:
@@ -343,11 +329,10 @@ def _verdicts(family: Family, better: Mapping[str, str]) -> Table:
             low = c.b if high == c.a else c.a
             said += f"; better: {high if better[c.metric] == 'higher' else low}"
         p = "–" if isnan(c.p_holm) else f"{c.p_holm:.3g}"
-        table.add_row(
-            escape(f"{c.metric} {ARROWS[better[c.metric]]}"), escape(c.a), escape(c.b),
-            _cell(c.effect.value), p, escape(said),
-        )  # fmt: skip
-    return table
+        sheet.rows.append(
+            (f"{c.metric} {ARROWS[better[c.metric]]}", c.a, c.b, _cell(c.effect.value), p, said)
+        )
+    return sheet
 
 
 def _write_json(path: Path, value: Any) -> None:

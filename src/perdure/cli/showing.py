@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perdure.cli.measuring import choose
-from perdure.cli.terminal import console, say, tell
+from perdure.cli.terminal import remark, say, tell
 
 
 def report(
@@ -39,6 +39,7 @@ def leaderboard(
     folder: Path, names: Sequence[str], curriculum: str | None, html: Path | None
 ) -> int:
     """Rankings in the terminal, and as a page."""
+    from perdure.cli.screen import console
     from perdure.show import leaderboard_page as pages
     from perdure.show.leaderboard import DEFAULT
     from perdure.show.leaderboard import leaderboard as rank
@@ -49,7 +50,7 @@ def leaderboard(
     for ranking in board.rankings:
         screen.print(pages.table(ranking))
         for line in pages.remarks(ranking):
-            screen.print(line, highlight=False, markup=False)
+            remark(line)
     if html is not None:
         write_file(html, pages.html(board).encode(), durable=False)
         say(f"page: {html}")

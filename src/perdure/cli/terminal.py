@@ -3,30 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
-
-from rich.console import Console
-from rich.text import Text
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from perdure.store.plain import visible
-
-WIDE = 160
-"""Columns of tables that do not go to a terminal."""
-
-
-class SafeConsole(Console):
-    """A console that spells out what a terminal would obey."""
-
-    def render_str(self, text: str, **kwargs: Any) -> Text:
-        """A string as it will be shown."""
-        return super().render_str(visible(text), **kwargs)
-
-
-def console(**options: Any) -> SafeConsole:
-    """For tables on standard output; wide where nobody looks."""
-    if not sys.stdout.isatty():
-        options = {"width": WIDE, **options}
-    return SafeConsole(**options)
 
 
 def say(text: str) -> None:
@@ -37,3 +17,64 @@ def say(text: str) -> None:
 def tell(text: str) -> None:
     """A line on standard error."""
     print(visible(text), file=sys.stderr)
+
+
+def remark(text: str, style: str = "") -> None:
+    """A paragraph on standard output, broken between words on a terminal, one line elsewhere."""
+    if not sys.stdout.isatty():
+        say(text)
+        return
+    from perdure.cli.screen import console
+
+    console().print(text, style=style, highlight=False, markup=False)
+
+
+@dataclass
+class Sheet:
+    """A table of strings; columns of ``words`` are flush left, the others flush right."""
+
+    title: str
+    head: Sequence[str]
+    words: Sequence[str] = ()
+    rows: list[Sequence[str]] = field(default_factory=list)
+    """An empty one is a line across."""
+
+    def show(self) -> None:
+        """On a terminal drawn by rich; elsewhere a line of text a row, without loading rich."""
+        if sys.stdout.isatty():
+            self._draw()
+        else:
+            self._print()
+
+    def _print(self) -> None:
+        lines = [[visible(cell) for cell in row] for row in (self.head, *self.rows)]
+        widths = [max(len(row[k]) for row in lines if row) for k in range(len(self.head))]
+        across = "  ".join("-" * w for w in widths)
+        say(self.title)
+        for k, row in enumerate(lines):
+            cells = (
+                cell.ljust(w) if name in self.words else cell.rjust(w)
+                for cell, w, name in zip(row, widths, self.head, strict=True)
+            )
+            print("  ".join(cells).rstrip() if row else across)
+            if k == 0:
+                print(across)
+
+    def _draw(self) -> None:
+        from rich.markup import escape
+        from rich.table import Table
+
+        from perdure.cli.screen import console
+
+        table = Table(title=escape(self.title), title_justify="left")
+        for name in self.head:
+            if name in self.words:
+                table.add_column(escape(name), overflow="fold")
+            else:
+                table.add_column(escape(name), justify="right", min_width=7)
+        for row in self.rows:
+            if row:
+                table.add_row(*map(escape, row))
+            else:
+                table.add_section()
+        console().print(table)

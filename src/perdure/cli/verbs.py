@@ -14,7 +14,8 @@ from typing import Any
 from rich.markup import escape
 
 from perdure import registry
-from perdure.cli.terminal import SafeConsole, console, say, tell
+from perdure.cli.screen import SafeConsole, console
+from perdure.cli.terminal import say, tell
 from perdure.errors import Interrupted, SpecError, UnknownName
 from perdure.registry import Part, Spec
 from perdure.types import Curriculum

@@ -221,9 +221,14 @@ class SACAgent(TorchLearner):
         due = self.steps // self.every - before // self.every if self.every else 1
         measures: Measures | None = None
         for _ in range(due):
-            measures = self.descend(self.sample())
-            with torch.no_grad():
-                torch._foreach_lerp_(self.target, [p.detach() for p in self._critics()], self.tau)
+            measures = self.update()
+        return measures
+
+    def update(self) -> Measures:
+        """Learn one minibatch, and let the target follow."""
+        measures = self.descend(self.sample())
+        with torch.no_grad():
+            torch._foreach_lerp_(self.target, [p.detach() for p in self._critics()], self.tau)
         return measures
 
     def sample(self) -> Minibatch:

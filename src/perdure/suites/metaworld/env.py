@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 
 from perdure.suites.metaworld.goals import Fixed, official
-from perdure.suites.metaworld.lean import Lean, lean
+from perdure.suites.metaworld.lean import Lean, borrow, give_back
 from perdure.suites.metaworld.tasks import GOALS, Settings, spaces_of
 from perdure.suites.metaworld.threads import team
 from perdure.types import Array
@@ -49,8 +49,7 @@ class Sawyer(gymnasium.Env[Array, Array]):
         """Reset to the scene of a seed."""
         s = self.settings
         if self.robot is None:
-            version = "v1" if s.reward == "v1" else "v2"
-            self.robot = lean(self.name)(s.hide_goal, version)
+            self.robot = borrow(self.name, s.hide_goal, "v1" if s.reward == "v1" else "v2")
         robot, self.taken = self.robot, 0
         if s.goals == "random":
             draws = np.random.Generator(np.random.PCG64(seed))
@@ -99,6 +98,8 @@ class Sawyer(gymnasium.Env[Array, Array]):
         """Let the simulation and the camera go."""
         if self.camera is not None:
             self.camera.close()
+        if self.robot is not None:
+            give_back(self.robot)
         self.robot = self.camera = None
 
 
@@ -148,4 +149,6 @@ class Sawyers:
     def close(self) -> None:
         """Let go of all of them."""
         for arm in self.arms:
+            if arm.robot in self.team.moving:
+                arm.robot = None  # Physics may still be at it, so it is nobody else's to use.
             arm.close()

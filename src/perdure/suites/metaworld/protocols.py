@@ -156,13 +156,13 @@ def sequence(
 
 
 def cw10_bc(
-    epochs: int = 50, demonstrations: int = 40, episodes: int = 5, horizon: int = 200
+    epochs: int = 30, demonstrations: int = 40, episodes: int = 5, horizon: int = 200
 ) -> Curriculum:
     """Lifelong imitation: Continual World's ten tasks in turn from expert demonstrations, evaluated
     by playing them."""
     tasks = _numbered(CW10, horizon=horizon, demonstrations=demonstrations)
     blocks = [learn(Exposure(t, epochs, "epochs")) for t in tasks]
-    evaluation = evaluate(*(Exposure(t, episodes) for t in tasks))
+    evaluation = evaluate(*(Exposure(t, episodes) for t in tasks), together=True)
     return Curriculum("metaworld/cw10-bc", interleave(blocks, evaluation), about=_about(cw10_bc))
 
 
@@ -172,7 +172,7 @@ def mt10_bc(
     """Imitation of ten experts side by side, evaluated by playing on unseen goals."""
     tasks = _numbered(MT10, horizon=horizon, demonstrations=demonstrations)
     block = learn(*(Exposure(t, epochs, "epochs") for t in tasks), together=True)
-    evaluation = evaluate(*(Exposure(t, episodes) for t in tasks))
+    evaluation = evaluate(*(Exposure(t, episodes) for t in tasks), together=True)
     return Curriculum("metaworld/mt10-bc", interleave([block], evaluation), about=_about(mt10_bc))
 
 

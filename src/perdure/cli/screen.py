@@ -1,0 +1,29 @@
+"""Standard output by rich, for those who look at it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from perdure.store.plain import visible
+
+WIDE = 160
+"""Columns of tables that do not go to a terminal."""
+
+
+class SafeConsole(Console):
+    """A console that spells out what a terminal would obey: names and errors come from files."""
+
+    def render_str(self, text: str, **kwargs: Any) -> Text:
+        """A string as it will be shown."""
+        return super().render_str(visible(text), **kwargs)
+
+
+def console(**options: Any) -> SafeConsole:
+    """For tables on standard output; wide where nobody looks."""
+    if not sys.stdout.isatty():
+        options = {"width": WIDE, **options}
+    return SafeConsole(**options)

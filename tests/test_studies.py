@@ -1,0 +1,131 @@
+"""The pages under docs/results are filled from runs by studies/pages.py."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from perdure import registry
+from perdure.registry import Spec
+from perdure.run.plan import RunSpec
+from show.report_runs import row, start_run, write_lifetime
+
+ROOT = Path(__file__).parent.parent
+STUDIES = sorted((ROOT / "studies").glob("*.toml"))
+
+
+@pytest.fixture
+def pages(tmp_path, monkeypatch):
+    """The program, with runs and pages of its own."""
+    found = importlib.util.spec_from_file_location("pages", ROOT / "studies/pages.py")
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    return module
+
+
+def turns(accuracies):
+    """A lifetime of two tasks in turn; accuracies of both after each."""
+    rows = []
+    for block, (task, after) in enumerate(zip("ab", accuracies, strict=True)):
+        rows.append(
+            row(len(rows), 2 * block, f"toy/{task}", True, after[block], measure="accuracy")
+        )
+        for k, other in enumerate("ab"):
+            rows.append(
+                row(len(rows), 2 * block + 1, f"toy/{other}", False, after[k], measure="accuracy")
+            )
+    return rows
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Two agents; naive's accuracies are written out, two lifetimes of them."""
+    root = start_run(tmp_path / "runs/tiny")
+    lives = {
+        ("naive", 0): [[0.8, 0.2], [0.4, 0.6]],
+        ("naive", 1): [[1.0, 0.4], [0.2, 0.8]],
+        ("ewc", 0): [[0.5, 0.1], [0.5, 0.3]],
+    }
+    for (agent, seed), accuracies in lives.items():
+        write_lifetime(root / agent / str(seed), turns(accuracies), agent, seed)
+    return root
+
+
+def filled(pages, tmp_path, slot):
+    page = tmp_path / "page.md"
+    page.write_text(f"Before.\n\n<!-- {slot} -->\nold\n<!-- end -->\n\nAfter.\n")
+    pages.fill(page, report=False)
+    return page.read_text()
+
+
+def test_the_papers_four_averages_with_the_published_ones_beside(pages, run, tmp_path):
+    text = filled(pages, tmp_path, "openloris tiny illumination")
+    # Of naive's matrices: accuracy (.8 + .4 + .6) / 3 and (1 + .2 + .8) / 3; below and above the
+    # diagonal .4 and .2, .2 and .4; over all (.8 + .2 + .4 + .6) / 4 and (1 + .4 + .2 + .8) / 4.
+    line = next(line for line in text.splitlines() if line.startswith("| naive"))
+    cells = [c.strip() for c in line.strip("|").split("|")]
+    means = [float(c.split(" ")[0]) for c in cells[1:5]]
+    assert means == pytest.approx([0.63, 0.30, 0.30, 0.55], abs=0.006)
+    assert [re.search(r"\((.+)\)", c).group(1) for c in cells[1:5]] == [
+        "0.62", "0.53", "0.36", "0.51",
+    ]  # fmt: skip
+    assert cells[5] == "2"
+    assert "| ewc | 0.43 (0.58) | 0.50 |" in text  # No BWT of it could be read off the figure.
+    assert (tmp_path / "page-tiny.svg").read_text().lstrip().startswith("<?xml")
+    assert text.startswith("Before.\n") and text.endswith("After.\n") and "old" not in text
+
+
+def test_tables_of_metrics_and_tasks(pages, run, tmp_path):
+    text = filled(pages, tmp_path, "table tiny openloris.accuracy gem.acc")
+    assert "| agent | openloris.accuracy | gem.acc | lifetimes |" in text
+    assert re.search(r"\| ewc \| 0\.43 \| 0\.40 \| 1 \|", text)
+    text = filled(pages, tmp_path, "ends tiny accuracy")
+    assert "| agent | a | b | mean |" in text
+    assert "| ewc | 0.50 → 0.50 | 0.30 | 0.40 |" in text
+
+
+def test_filling_again_changes_nothing_and_a_missing_run_is_left(pages, run, tmp_path, capsys):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "<!-- table tiny gem.acc -->\n<!-- end -->\n<!-- table none gem.acc -->\nkept\n<!-- end -->\n"
+    )
+    pages.fill(page, report=False)
+    once = page.read_text()
+    pages.fill(page, report=False)
+    assert page.read_text() == once and "kept" in once
+    assert "no " in capsys.readouterr().out
+
+
+def test_published_averages_add_up(pages):
+    # Over-all is the mean of the whole matrix; the facts of each figure are read off to ± 0.01.
+    for factor, found in pages.PUBLISHED.items():
+        n = 12 if factor == "sequential" else 9
+        lower = n * (n + 1) // 2
+        for name in pages.NAMES.values():
+            accuracy, fwt, overall = (found[k][name] for k in ("Accuracy", "FWT", "Overall"))
+            if None not in (accuracy, fwt, overall):
+                mean = (lower * accuracy + (n * n - lower) * fwt) / n**2
+                assert overall == pytest.approx(mean, abs=0.006), (factor, name)
+
+
+def test_pages_of_results_name_slots_that_exist(pages):
+    for page in sorted((ROOT / "docs/results").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        for kind, rest in pages.SLOT.findall(text):
+            assert kind in pages.KINDS, f"{page.name}: {kind}"
+            assert (ROOT / "studies" / f"{rest.split()[0]}.toml").exists(), f"{page.name}: {rest}"
+        assert text.count("<!-- end -->") == len(pages.SLOT.findall(text)), page.name
+
+
+@pytest.mark.parametrize("study", STUDIES, ids=lambda p: p.stem)
+def test_studies_name_agents_that_exist_and_write_where_pages_look(study):
+    spec = RunSpec.from_toml(study)
+    assert spec.out == f"runs/{study.stem}"
+    for text in spec.agents:
+        agent = Spec.parse(text)
+        known = {*registry.entries("agents"), *registry.entries("strategies")}
+        assert set(agent.name.split("+")) <= known, text
