@@ -2,7 +2,6 @@
 
     perdure run studies/NAME.toml          makes runs/NAME; the same command again goes on
     python studies/pages.py                fills every page whose runs are there
-    python studies/pages.py --report       also writes the runs' reports beside the pages
 
 A page names its tables where they stand:
 
@@ -11,6 +10,7 @@ A page names its tables where they stand:
     <!-- ends RUN measure -->              agents × tasks: right after learning → at the end
     <!-- openloris RUN FACTOR -->          Accuracy, BWT, FWT, Over-all, the published ones beside
     <!-- curves RUN measure -->            a figure of learning, one panel a task
+    <!-- report RUN -->                    the run's report beside the page, and a link to it
 
 and what stands between such a line and ``<!-- end -->`` is written anew.
 """
@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable, Sequence
 from math import isnan
 from pathlib import Path
@@ -222,12 +221,19 @@ def smoothed(history: Any, task: str, measure: str, window: int = 50) -> tuple[A
     return steps, (sums[ends] - sums[start]) / (ends - start)
 
 
+def report(page: Path, run: Path) -> str:
+    """The whole report."""
+    write_report([run], page.parent / f"{run.name}.html", list(registry.metrics().values()))
+    return f"[The report of this run]({run.name}.html): one file, opens offline."
+
+
 KINDS: dict[str, Callable[..., str]] = {
     "table": table, "tasks": tasks, "ends": ends, "openloris": openloris, "curves": curves,
+    "report": report,
 }  # fmt: skip
 
 
-def fill(page: Path, report: bool) -> None:
+def fill(page: Path) -> None:
     """Write the page's slots anew where their runs are there."""
 
     def slot(match: re.Match[str]) -> str:
@@ -237,8 +243,6 @@ def fill(page: Path, report: bool) -> None:
         if not run.is_dir():
             print(f"{page.name}: no {run}; left as it is")
             return match.group(0)
-        if report:
-            write_report([run], page.parent / f"{folder}.html", list(registry.metrics().values()))
         print(f"{page.name}: {kind} {folder}")
         return f"<!-- {kind} {rest} -->\n{KINDS[kind](page, run, *words)}\n<!-- end -->"
 
@@ -250,4 +254,4 @@ def fill(page: Path, report: bool) -> None:
 
 if __name__ == "__main__":
     for page in sorted(PAGES.glob("*.md")):
-        fill(page, "--report" in sys.argv[1:])
+        fill(page)

@@ -58,7 +58,7 @@ def run(tmp_path):
 def filled(pages, tmp_path, slot):
     page = tmp_path / "page.md"
     page.write_text(f"Before.\n\n<!-- {slot} -->\nold\n<!-- end -->\n\nAfter.\n")
-    pages.fill(page, report=False)
+    pages.fill(page)
     return page.read_text()
 
 
@@ -88,14 +88,21 @@ def test_tables_of_metrics_and_tasks(pages, run, tmp_path):
     assert "| ewc | 0.50 → 0.50 | 0.30 | 0.40 |" in text
 
 
+def test_a_report_and_curves_beside_the_page(pages, run, tmp_path):
+    text = filled(pages, tmp_path, "report tiny")
+    assert "(tiny.html)" in text and "naive" in (tmp_path / "tiny.html").read_text()
+    text = filled(pages, tmp_path, "curves tiny accuracy")
+    assert "(page-tiny.svg)" in text and "<svg" in (tmp_path / "page-tiny.svg").read_text()
+
+
 def test_filling_again_changes_nothing_and_a_missing_run_is_left(pages, run, tmp_path, capsys):
     page = tmp_path / "page.md"
     page.write_text(
         "<!-- table tiny gem.acc -->\n<!-- end -->\n<!-- table none gem.acc -->\nkept\n<!-- end -->\n"
     )
-    pages.fill(page, report=False)
+    pages.fill(page)
     once = page.read_text()
-    pages.fill(page, report=False)
+    pages.fill(page)
     assert page.read_text() == once and "kept" in once
     assert "no " in capsys.readouterr().out
 

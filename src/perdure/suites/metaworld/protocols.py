@@ -156,7 +156,7 @@ def sequence(
 
 
 def cw10_bc(
-    epochs: int = 30, demonstrations: int = 40, episodes: int = 5, horizon: int = 200
+    epochs: int = 25, demonstrations: int = 40, episodes: int = 5, horizon: int = 200
 ) -> Curriculum:
     """Lifelong imitation: Continual World's ten tasks in turn from expert demonstrations, evaluated
     by playing them."""
