@@ -8,6 +8,7 @@ A page names its tables where they stand:
     <!-- table RUN metric metric … -->     agents × metrics, mean ± half the 95 % interval
     <!-- tasks RUN metric -->              agents × tasks
     <!-- ends RUN measure -->              agents × tasks: right after learning → at the end
+    <!-- rounds RUN measure -->            lifetimes × evaluations, of runs of a single task
     <!-- openloris RUN FACTOR -->          Accuracy, BWT, FWT, Over-all, the published ones beside
     <!-- curves RUN measure -->            a figure of learning, one panel a task
     <!-- report RUN -->                    the run's report beside the page, and a link to it
@@ -120,6 +121,18 @@ def ends(page: Path, run: Path, measure: str) -> str:
     return grid(["agent", *(n.split("/", 1)[-1] for n in names), "mean"], rows)
 
 
+def rounds(page: Path, run: Path, measure: str) -> str:
+    """Lifetimes × evaluations, by the steps learned before them."""
+    rows, head = [], ["lifetime"]
+    for history in read_run(Run(run)):
+        matrix = evaluation_matrix(history, measure)
+        steps = np.where(history.learning, history.steps, 0)
+        taken = [int(steps[history.block < block].sum()) for block in matrix.blocks]
+        head = ["lifetime", *(f"{n:,} steps" for n in taken)]
+        rows.append([f"{history.agent}/{history.seed}", *map(mean_of, matrix.values)])
+    return grid(head, rows)
+
+
 def mean_of(values: Any) -> str:
     """Mean over lifetimes."""
     return f"{np.mean(values):.2f}"
@@ -228,7 +241,7 @@ def report(page: Path, run: Path) -> str:
 
 
 KINDS: dict[str, Callable[..., str]] = {
-    "table": table, "tasks": tasks, "ends": ends, "openloris": openloris, "curves": curves,
+    "table": table, "tasks": tasks, "ends": ends, "rounds": rounds, "openloris": openloris, "curves": curves,
     "report": report,
 }  # fmt: skip
 

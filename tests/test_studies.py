@@ -88,6 +88,28 @@ def test_tables_of_metrics_and_tasks(pages, run, tmp_path):
     assert "| ewc | 0.50 → 0.50 | 0.30 | 0.40 |" in text
 
 
+def test_evaluations_of_a_single_task_by_steps(pages, tmp_path):
+    root = start_run(tmp_path / "runs/one")
+    values = [
+        (False, 0.0),
+        (True, 0.3),
+        (True, 0.5),
+        (False, 0.8),
+        (False, 0.6),
+        (True, 0.9),
+        (False, 1.0),
+    ]
+    blocks = [0, 1, 1, 2, 2, 3, 4]
+    rows = [
+        row(k, block, "toy/a", learning, value)
+        for k, (block, (learning, value)) in enumerate(zip(blocks, values, strict=True))
+    ]
+    write_lifetime(root / "sac/4", rows, "sac", 4)
+    text = filled(pages, tmp_path, "rounds one success")
+    assert "| lifetime | 0 steps | 20 steps | 30 steps |" in text
+    assert "| sac/4 | 0.00 | 0.70 | 1.00 |" in text
+
+
 def test_a_report_and_curves_beside_the_page(pages, run, tmp_path):
     text = filled(pages, tmp_path, "report tiny")
     assert "(tiny.html)" in text and "naive" in (tmp_path / "tiny.html").read_text()
