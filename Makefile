@@ -36,6 +36,8 @@ bench: $(READY)
 	@$(BIN)/python benchmarks/openloris_render.py
 	@bash benchmarks/avalanche_env.sh
 	@$(BIN)/python benchmarks/training.py
+	@bash benchmarks/jax_env.sh
+	@$(BIN)/python benchmarks/sac.py
 
 clean:
-	rm -rf .venv .venv-tella .venv-l2m .venv-avalanche runs
+	rm -rf .venv .venv-tella .venv-l2m .venv-avalanche .venv-jax runs
