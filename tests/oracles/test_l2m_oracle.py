@@ -81,7 +81,7 @@ def test_every_value(folder, settings):
             del ours[i][key], theirs[i][key]
         wrong += differences(ours, theirs, ("regimes",))
         assert not wrong, f"{log}, {len(wrong)} of {count(run['metrics'])}: " + "\n".join(
-            wrong[:20]
+            map(str, wrong[:20])
         )
 
 

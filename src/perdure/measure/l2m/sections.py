@@ -74,19 +74,13 @@ def cut(
     """
     values = history.values(measure)
     good = history.complete & usable(values)
-    keep = np.flatnonzero(~history.adapt & ~history.before & (good | history.learning))
-    kind = history.learning[keep] * 2 + history.sleep[keep]
-    key = (history.block[keep].astype(np.int64) * 4 + kind) * max(len(history.tasks), 1)
-    key += history.task[keep]
-    order = np.argsort(key, kind="stable")
-    cuts = np.flatnonzero(np.diff(key[order])) + 1
-    groups = np.split(keep[order], cuts) if len(keep) else []
+    kept = ~history.adapt & ~history.before & (good | history.learning)
+    groups = _groups(history, kept)
     groups.sort(key=lambda group: (int(history.block[group[0]]), int(group[0])))
     found = []
     for place, group in enumerate(groups):
         first = int(group[0])
-        measured = group[good[group]]
-        curve = _one_each(history.exp[measured], values[measured])
+        curve = _one_each(*_picked(group, good, history.exp, values))
         learning = bool(history.learning[first])
         if learning:
             curve = smooth_centred(curve, smoothing, window)
@@ -96,12 +90,43 @@ def cut(
     return found
 
 
+def _groups(history: History, kept: Array) -> list[Array | range]:
+    """The rows of each section: a range where they lie side by side."""
+    key = history.block.astype(np.int64) * 4 + history.learning * 2 + history.sleep
+    key = key * max(len(history.tasks), 1) + history.task
+    if all_kept := bool(np.all(kept)):
+        rows: Array | range = range(len(key))
+    else:
+        rows = np.flatnonzero(kept)
+        key = key[rows]
+    if not len(key):
+        return []
+    starts = [0, *(np.flatnonzero(key[1:] != key[:-1]) + 1).tolist()]
+    ends = [*starts[1:], len(key)]
+    if all_kept and len({int(key[s]) for s in starts}) == len(starts):
+        return [rows[s:e] for s, e in zip(starts, ends, strict=True)]
+    order = np.argsort(key, kind="stable")
+    cuts = np.flatnonzero(np.diff(key[order])) + 1
+    return list(np.split(np.asarray(rows)[order], cuts))
+
+
+def _picked(group: Array | range, good: Array, *columns: Array) -> list[Array]:
+    """Each column at a group's good rows; a view where that is possible."""
+    if isinstance(group, range):
+        part = slice(group.start, group.stop)
+        mine = good[part]
+        if np.all(mine):
+            return [column[part] for column in columns]
+        return [column[part][mine] for column in columns]
+    measured = group[good[group]]
+    return [column[measured] for column in columns]
+
+
 def _one_each(exp: Array, values: Array) -> Array:
     """One value an experience: rows of one number, from several workers, are averaged."""
-    step = np.diff(exp)
-    if np.all(step > 0):
+    if np.all(exp[1:] > exp[:-1]):
         return values
-    if np.any(step < 0):
+    if np.any(exp[1:] < exp[:-1]):
         order = np.argsort(exp, kind="stable")
         exp, values = exp[order], values[order]
     starts = np.flatnonzero(np.diff(exp, prepend=exp[0] - 1))

@@ -59,7 +59,8 @@ def smooth_reference(x: Array, window: Window = "flat", wanted: int | None = Non
     if window == "none" or not length:
         return x
     mirrored = np.concatenate([x[length - 1 : 0 : -1], x, x[-2 : -length - 1 : -1]])
-    full = averages(window, length, mirrored)
+    # Not by sums: among equal means, its rounding decides which is the greatest.
+    full = np.convolve(kernel(window, length), mirrored, mode="valid")
     offset = int(length / 2 - 1)
     return np.asarray(full[offset : offset + len(x)])
 
