@@ -158,3 +158,54 @@ def test_studies_name_agents_that_exist_and_write_where_pages_look(study):
         agent = Spec.parse(text)
         known = {*registry.entries("agents"), *registry.entries("strategies")}
         assert set(agent.name.split("+")) <= known, text
+
+
+def test_looks_at_what_a_run_left(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    from perdure import experiment
+    from suites.test_openloris import archives
+
+    monkeypatch.setenv("PERDURE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.syspath_prepend(ROOT / "studies")
+    import openloris_looks
+
+    root = archives(tmp_path / "frames")
+    run = tmp_path / "run"
+    agents = [
+        "naive=classifier,preset=openloris-small",
+        "dgr=dgr+classifier,preset=openloris-small",
+    ]
+    curriculum = f"openloris/single-factor,factor=illumination,root={root},batches=20"
+    experiment(curriculum, agents, out=str(run), executor="serial")
+    plan = openloris_looks.load_plan(run)
+    monkeypatch.setattr(openloris_looks, "PICTURE", tmp_path / "samples.png")
+    _, _, naive = openloris_looks.norms(plan)
+    assert re.fullmatch(r"\| naive( \| [01]\.\d\d → [01]\.\d\d){3} \|", naive), naive
+    _, _, dgr = openloris_looks.samples(plan)
+    different, sure = re.search(r"(\d+) of 512 \| (\d\.\d\d)", dgr).groups()
+    assert 1 <= int(different) <= 121 and 0 < float(sure) <= 1
+    assert (tmp_path / "samples.png").stat().st_size > 100
+
+
+def test_renewed_norms_bring_back_what_the_weights_know(monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.syspath_prepend(ROOT / "studies")
+    import openloris_looks
+
+    class Learner:
+        """Tells bright from dark, if its norm knows what is in between."""
+
+        net = torch.nn.Sequential(
+            torch.nn.BatchNorm2d(1), torch.nn.Flatten(), torch.nn.Linear(1, 2)
+        )
+        inputs = staticmethod(torch.tensor)
+
+    with torch.no_grad():
+        Learner.net[2].weight[:] = torch.tensor([[-1.0], [1.0]])
+        Learner.net[2].bias.zero_()
+    rows = [[[[3.0]]], [[[5.0]]]] * 4
+    labels = [0, 1] * 4
+    assert openloris_looks.accuracy(Learner, rows, labels) == 0.5
+    openloris_looks.renewed(Learner, rows)
+    assert openloris_looks.accuracy(Learner, rows, labels) == 1.0
+    assert Learner.net[0].running_mean.item() == pytest.approx(4.0)
