@@ -1,6 +1,7 @@
 """Tables for people and for programs."""
 
-from perdure.cli.terminal import Sheet, remark
+from perdure.cli.terminal import remark
+from perdure.show.sheet import Sheet
 
 SHEET = Sheet(
     "what [bold] it is",

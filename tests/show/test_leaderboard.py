@@ -1,5 +1,6 @@
 """Runs of one curriculum ranked: order, ties, groups, and names that mean harm."""
 
+import contextlib
 import io
 import json
 import re
@@ -8,7 +9,6 @@ from math import nan
 
 import numpy as np
 import pytest
-from rich.console import Console
 from scipy import stats
 
 import perdure
@@ -37,9 +37,9 @@ def shuffled(seed: int = 0, steps: int = 40):
 """
 
 
-def shown(ranking, width=180):
-    out = io.StringIO()
-    Console(file=out, width=width).print(table(ranking))
+def shown(ranking):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        table(ranking).show()
     return out.getvalue()
 
 

@@ -176,7 +176,7 @@ def test_narrow_terminals_get_fewer_columns_but_the_essential_ones(run):
     assert "done" in row and "7/7" in row and "success" in row
 
 
-def test_the_summary_has_n_and_says_what_was_forgotten(tmp_path):
+def test_the_summary_has_n_and_says_what_was_forgotten(tmp_path, capsys):
     run = perdure.experiment(
         "toy/compass,steps=1500,episodes=10", ["q", "random"], lifetimes=2,
         out=str(tmp_path / "x"), executor="serial",
@@ -184,5 +184,7 @@ def test_the_summary_has_n_and_says_what_was_forgotten(tmp_path):
     table, numbers = summarise(run)
     assert numbers["q"]["acquired"] > 0.9 and numbers["q"]["forgotten"] > 0.4
     assert abs(numbers["random"]["forgotten"]) < 0.35
-    shown = text(table) + text(by_task(run))
+    table.show()
+    by_task(run).show()
+    shown = capsys.readouterr().out
     assert "success" in shown and "toy/goal-sw" in shown and "± " in shown

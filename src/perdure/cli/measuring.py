@@ -10,8 +10,9 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perdure.cli.terminal import Sheet, remark, say, tell
+from perdure.cli.terminal import remark, say, tell
 from perdure.errors import SpecError, UnknownName
+from perdure.show.sheet import Sheet
 from perdure.store.plain import visible
 
 if TYPE_CHECKING:

@@ -39,16 +39,14 @@ def leaderboard(
     folder: Path, names: Sequence[str], curriculum: str | None, html: Path | None
 ) -> int:
     """Rankings in the terminal, and as a page."""
-    from perdure.cli.screen import console
     from perdure.show import leaderboard_page as pages
     from perdure.show.leaderboard import DEFAULT
     from perdure.show.leaderboard import leaderboard as rank
     from perdure.store.files import write_file
 
     board = rank(folder, choose(names) if names else DEFAULT, curriculum=curriculum)
-    screen = console()
     for ranking in board.rankings:
-        screen.print(pages.table(ranking))
+        pages.table(ranking).show()
         for line in pages.remarks(ranking):
             remark(line)
     if html is not None:

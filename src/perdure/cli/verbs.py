@@ -14,10 +14,10 @@ from typing import Any
 from rich.markup import escape
 
 from perdure import registry
-from perdure.cli.screen import SafeConsole, console
 from perdure.cli.terminal import say, tell
 from perdure.errors import Interrupted, SpecError, UnknownName
 from perdure.registry import Part, Spec
+from perdure.show.screen import SafeConsole
 from perdure.types import Curriculum
 
 
@@ -59,9 +59,8 @@ def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any], video: bo
     failed = [o for o in outcomes if o.status == "failed"]
     finished = Run(plan.path)
     if not quiet and len(failed) < len(outcomes):
-        out = console()
-        out.print(by_task(finished))
-        out.print(summarise(finished)[0])
+        by_task(finished).show()
+        summarise(finished)[0].show()
     for o in failed:
         tell(f"failed: {o.job.id}: {o.error}")
     if failed:

@@ -10,11 +10,10 @@ from typing import Any
 
 import jinja2
 from markupsafe import Markup
-from rich.markup import escape
-from rich.table import Table
 
 from perdure.show.leaderboard import Board, Cell, Entry, Ranking
 from perdure.show.report.page import TEMPLATES, clean, number
+from perdure.show.sheet import Sheet
 
 ARROWS = {"higher": "↑", "lower": "↓"}
 
@@ -37,23 +36,17 @@ def cell_text(cell: Cell) -> str:
     return f"{number(e.value)}{fewer}{span}"
 
 
-def table(ranking: Ranking) -> Table:
+def table(ranking: Ranking) -> Sheet:
     """A ranking for the terminal."""
-    made = Table(title=escape(clean(_title(ranking))), title_justify="left")
-    made.add_column("place", no_wrap=True)
-    made.add_column("agent", overflow="fold")
     several = len({e.run for e in ranking.entries}) > 1
-    if several:
-        made.add_column("run", overflow="fold")
-    made.add_column("n", justify="right")
-    for m in ranking.metrics:
-        made.add_column(escape(f"{m.name} {ARROWS[m.better]}"), justify="right", min_width=8)
+    words = ["place", "agent", *(["run"] * several)]
+    metrics = [f"{m.name} {ARROWS[m.better]}" for m in ranking.metrics]
+    sheet = Sheet(clean(_title(ranking)), [*words, "n", *metrics], words=words)
     for e in ranking.entries:
         who = [f"{e.agent} ({e.protocol})" if e.protocol else e.agent, *([e.run] * several)]
         cells = [cell_text(e.cells[m.name]) for m in ranking.metrics]
-        texts = [place_text(e), *map(clean, who), str(e.n), *cells]
-        made.add_row(*map(escape, texts))
-    return made
+        sheet.rows.append([place_text(e), *map(clean, who), str(e.n), *cells])
+    return sheet
 
 
 def _title(r: Ranking) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import isnan
 
 import numpy as np
-from rich.table import Table
 
 from perdure.measure.matrix import Matrix, evaluation_matrix
+from perdure.show.sheet import Sheet
 from perdure.store.history import common_measure, read_run
 from perdure.store.run import Run
 
@@ -24,22 +24,17 @@ def _matrices(run: Run) -> tuple[str, dict[str, list[Matrix]]]:
     return measure, found
 
 
-def summarise(run: Run) -> tuple[Table, dict[str, dict[str, float]]]:
+def summarise(run: Run) -> tuple[Sheet, dict[str, dict[str, float]]]:
     """A table of agents with means over lifetimes, and the same numbers."""
     measure, matrices = _matrices(run)
-    table = Table(
-        title=f"{run.spec['curriculum']}: {measure}, mean over tasks and lifetimes (± sd)"
-    )
-    table.add_column("agent", overflow="fold")
-    table.add_column("n", justify="right")
+    title = f"{run.spec['curriculum']}: {measure}, mean over tasks and lifetimes (± sd)"
     heads = {
         "before": "before learning",
         "acquired": "right after learning",
         "final": "at the end of life",
         "forgotten": "forgotten",
     }
-    for name in COLUMNS:
-        table.add_column(heads[name], justify="right")
+    sheet = Sheet(title, ["agent", "n", *(heads[c] for c in COLUMNS)], words=["agent"])
     numbers: dict[str, dict[str, float]] = {}
     for agent, lives in matrices.items():
         values = {
@@ -49,8 +44,8 @@ def summarise(run: Run) -> tuple[Table, dict[str, dict[str, float]]]:
             "forgotten": [m.forgetting() for m in lives],
         }
         numbers[agent] = {k: float(np.mean(v)) for k, v in values.items()}
-        table.add_row(agent, str(len(lives)), *(_cell(values[c]) for c in COLUMNS))
-    return table, numbers
+        sheet.rows.append((agent, str(len(lives)), *(_cell(values[c]) for c in COLUMNS)))
+    return sheet, numbers
 
 
 def _cell(values: list[float]) -> str:
@@ -61,24 +56,20 @@ def _cell(values: list[float]) -> str:
     return f"{mean:.2f}{spread}"
 
 
-def by_task(run: Run) -> Table:
+def by_task(run: Run) -> Sheet:
     """For each agent: score on each task after each learned task, mean over lifetimes."""
     measure, groups = _matrices(run)
-    table = Table(title=f"{measure} on each task (columns) after each evaluation (rows)")
-    table.add_column("agent", overflow="fold")
-    table.add_column("after learning", overflow="fold")
+    title = f"{measure} on each task (columns) after each evaluation (rows)"
     tasks = next(iter(groups.values()))[0].tasks if groups else ()
-    for task in tasks:
-        table.add_column(task, justify="right", overflow="fold")
+    sheet = Sheet(title, ["agent", "after learning", *tasks], words=["agent", "after learning"])
     for agent, lives in groups.items():
         if any(m.learned != lives[0].learned or m.tasks != tasks for m in lives):
-            table.add_row(agent, "(task orders differ between lifetimes)")
+            note = "(task orders differ between lifetimes)"
+            sheet.rows.append((agent, note, *[""] * len(tasks)))
             continue
         values = np.mean([m.values for m in lives], axis=0)
         for i, past in enumerate(lives[0].learned):
             cells = ["–" if isnan(v) else f"{v:.2f}" for v in values[i]]
-            last = i == len(values) - 1
-            table.add_row(
-                agent if i == 0 else "", past[-1] if past else "–", *cells, end_section=last
-            )
-    return table
+            sheet.rows.append((agent if i == 0 else "", past[-1] if past else "–", *cells))
+        sheet.rows.append(())
+    return sheet
