@@ -21,6 +21,7 @@ import numpy as np
 import stable_baselines3
 import torch
 from gymnasium import spaces
+from publish import publish
 from sac_parts import ACTIONS, LR, REPLAY, SIZES, rows, widths
 from stable_baselines3.common.logger import configure
 
@@ -29,6 +30,12 @@ from perdure.types import World
 
 HERE = Path(__file__).parent
 ROUNDS = 9
+WHY = (
+    "Perdure gains on Stable-Baselines3 where overhead counts: one loss and one backward pass for "
+    "policy, critics and temperatures, both critics in one batched product, Adam on one flat vector. "
+    "JAX compiles 20 updates into one program, so that nothing of Python is left between products; "
+    "at the large size products are nearly all of it on every side."
+)
 
 
 def clocked(update, count):
@@ -131,7 +138,7 @@ def main(rounds):
     jax.close()
     small, large = (cell["Stable-Baselines3"] / cell["Perdure"] for cell in best.values())
     reached = [
-        (f"{name}: Perdure ÷ Stable-Baselines3", ratio, goal, ratio >= goal)
+        (f"{name}: Perdure ÷ Stable-Baselines3", ratio, f"≥ {goal}", ratio >= goal)
         for name, ratio, goal in zip(SIZES, (small, large), (1.4, 1.0), strict=True)
     ]
     lines = [
@@ -149,18 +156,8 @@ def main(rounds):
         ours, theirs, xla = (1 / cell[s] for s in ("Perdure", "Stable-Baselines3", "JAX"))
         figures = f"{ours:.1f} | {theirs:.1f} | {xla:.1f} | {ours / theirs:.2f} | {ours / xla:.2f}"
         lines.append(f"| {name} | {figures} |")
-    lines += [
-        "",
-        "| to reach | found | |",
-        "|---|---:|---|",
-        *(f"| {w}: ≥ {g} | {r:.2f} | {'yes' if ok else '**no**'} |" for w, r, g, ok in reached),
-        "",
-        "All reached." if all(ok for *_, ok in reached) else "**Not all reached.**",
-    ]
-    text = "\n".join(lines) + "\n"
-    print(text)
-    (HERE / "results" / "sac.md").write_text(text)
-    return 0 if all(ok for *_, ok in reached) else 1
+    lines += ["", WHY]
+    return publish("sac", lines, reached)
 
 
 if __name__ == "__main__":

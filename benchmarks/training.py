@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from gymnasium import spaces
+from publish import publish
 from torch import nn
 from training_parts import (
     BATCH,
@@ -312,7 +313,6 @@ def main(rounds):
     torch.set_num_threads(1)
     perdure("features", "naive")  # Imports are not learning.
     best = measure(rounds)
-    reached = list(goals(best))
     lines = [
         "# Training: CPU milliseconds per image",
         "",
@@ -338,17 +338,8 @@ def main(rounds):
         "",
         "Perdure's and that by hand (vmap) have a gradient for each sample; Avalanche squares the mean "
         "gradient of a minibatch, which is another, smaller thing.",
-        "",
-        "| to reach | found | |",
-        "|---|---:|---|",
-        *(f"| {w}: {goal} | {r:.2f} | {'yes' if ok else '**no**'} |" for w, r, goal, ok in reached),
-        "",
-        "All reached." if all(ok for *_, ok in reached) else "**Not all reached.**",
     ]
-    text = "\n".join(lines) + "\n"
-    print(text)
-    (HERE / "results" / "training.md").write_text(text)
-    return 0 if all(ok for *_, ok in reached) else 1
+    return publish("training", lines, list(goals(best)))
 
 
 if __name__ == "__main__":
