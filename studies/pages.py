@@ -133,6 +133,11 @@ def rounds(page: Path, run: Path, measure: str) -> str:
     return grid(head, rows)
 
 
+def figure_of(page: Path, run: Path) -> str:
+    """The file name of a run's figure on a page."""
+    return f"{run.name}.svg" if run.name.startswith(page.stem) else f"{page.stem}-{run.name}.svg"
+
+
 def mean_of(values: Any) -> str:
     """Mean over lifetimes."""
     return f"{np.mean(values):.2f}"
@@ -155,7 +160,7 @@ def openloris(page: Path, run: Path, factor: str) -> str:
                 + (f" ({theirs:.2f})" if theirs is not None else "")
             )
         rows.append([*line, str(len(found["openloris.accuracy"].get(agent, {})))])
-    name = f"{page.stem}-{run.name}.svg"
+    name = figure_of(page, run)
     spider(page.parent / name, agents, means, factor)
     head = ["algorithm", "Accuracy", "BWT", "FWT", "Over-all", "lifetimes"]
     return f"{grid(head, rows)}\n\n![Spider chart]({name})"
@@ -179,10 +184,11 @@ def spider(path: Path, agents: list[str], means: dict[str, list[Any]], factor: s
             axes.plot(turn[around], values[around], color=colour, label=label)
             theirs = [PUBLISHED[factor][name].get(NAMES.get(a, "")) for a in agents]
             dots = np.array([np.nan if v is None else v for v in theirs])
-            axes.plot(turn, dots, "o", color=colour, markersize=3.5, markerfacecolor="none")
+            axes.plot(turn, dots, "o", color=colour, markersize=4, mfc="none", mew=1.1)
         axes.set_ylim(0, 1)
         axes.set_yticks(np.arange(0.2, 1.01, 0.2))
         axes.set_xticks(turn, agents)
+        axes.tick_params(axis="x", pad=9)
         axes.set_title(f"{factor}: ours (lines), published (circles)")
         figure.legend(loc="outside lower center", ncols=4)
         figure.savefig(path, metadata={"Date": None})
@@ -217,7 +223,7 @@ def curves(page: Path, run: Path, measure: str) -> str:
         if len(agents) > 1:
             handles, labels = panels[0].get_legend_handles_labels()
             figure.legend(handles, labels, loc="outside lower center", ncols=min(len(agents), 5))
-        name = f"{page.stem}-{run.name}.svg"
+        name = figure_of(page, run)
         figure.savefig(page.parent / name, metadata={"Date": None})
     return f"![Learning curves]({name})"
 
