@@ -90,8 +90,8 @@ def table(page: Path, run: Path, *metrics: str) -> str:
     found = measured(run, metrics).table()
     rows = []
     for agent in agents_of(run):
-        values = [list(found[m].get(agent, {}).values()) for m in metrics]
-        rows.append([agent, *(cell(v) for v in values), str(max(map(len, values)))])
+        values = [list(found.get(m, {}).get(agent, {}).values()) for m in metrics]
+        rows.append([agent, *(cell(v) for v in values), str(max(map(len, values), default=0))])
     return grid(["agent", *metrics, "lifetimes"], rows)
 
 
