@@ -1,4 +1,6 @@
+import importlib
 import json
+import sys
 
 import duckdb
 import numpy as np
@@ -130,3 +132,15 @@ def test_a_measure_named_like_a_column_keeps_apart():
     assert flat.column("task").to_pylist() == ["t"]
     assert flat.column("task_").to_pylist() == [7.0]
     assert flat.column("speed").to_pylist() == [2.0]
+
+
+@pytest.mark.parametrize("columns", [None, ["task", "return", "more"], ["steps", "kind"]])
+def test_both_ways_to_read_a_segment_give_the_same(run, columns, monkeypatch):
+    importlib.import_module("pyarrow.parquet")
+    for file in sorted(run.path.rglob("*.parquet"))[:4]:
+        data = file.read_bytes()
+        quick = rows.decode(data, columns)
+        with monkeypatch.context() as m:
+            m.setitem(sys.modules, "pyarrow._parquet", None)
+            assert rows.decode(data, columns).equals(quick)
+        assert columns is None or set(quick.column_names) == set(columns)
