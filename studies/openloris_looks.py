@@ -25,8 +25,8 @@ from perdure.run.plan import Plan, load_plan
 from perdure.store.log import Lifetime
 
 PICTURE = Path(__file__).parent.parent / "docs/results/openloris-dgr-samples.png"
-HELD = ("naive", "si", "lwf", "ewc", "online-ewc")
 GENERATIVE = ("dgr", "dgr-distillation")
+HELD = ("naive", "si", "lwf", "ewc", "online-ewc", *GENERATIVE)
 TASKS = (0, 3, 8)
 """The first in bright light, the first in dimmer light, the last of all."""
 

@@ -179,7 +179,8 @@ def test_looks_at_what_a_run_left(tmp_path, monkeypatch):
     experiment(curriculum, agents, out=str(run), executor="serial")
     plan = openloris_looks.load_plan(run)
     monkeypatch.setattr(openloris_looks, "PICTURE", tmp_path / "samples.png")
-    _, _, naive = openloris_looks.norms(plan)
+    _, _, naive, generative = openloris_looks.norms(plan)
+    assert generative.startswith("| dgr |")
     assert re.fullmatch(r"\| naive( \| [01]\.\d\d → [01]\.\d\d){3} \|", naive), naive
     _, _, dgr = openloris_looks.samples(plan)
     different, sure = re.search(r"(\d+) \| (\d\.\d\d)", dgr).groups()
