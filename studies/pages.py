@@ -34,6 +34,7 @@ from perdure.measure.matrix import evaluation_matrix
 from perdure.measure.results import Results, measure_paper, read_all
 from perdure.measure.stats import mean_interval
 from perdure.show.figures.style import drawing
+from perdure.show.names import task_labels
 from perdure.show.report import write_report
 from perdure.store.history import read_run
 from perdure.store.run import Run
@@ -103,7 +104,7 @@ def tasks(page: Path, run: Path, metric: str) -> str:
     for agent in agents_of(run):
         own = [life.scores[metric].per_task for life in lives if life.agent == agent]
         rows.append([agent, *(cell([p[t] for p in own if t in p]) for t in names)])
-    return grid(["agent", *(n.split("/", 1)[-1] for n in names)], rows)
+    return grid(["agent", *task_labels(names).values()], rows)
 
 
 def ends(page: Path, run: Path, measure: str) -> str:
@@ -118,7 +119,7 @@ def ends(page: Path, run: Path, measure: str) -> str:
         last = [mean_of(values[:, -1, k]) for k in range(len(names))]
         cells = [f"{a} → {b}" for a, b in zip(after[:-1], last[:-1], strict=True)]
         rows.append([agent, *cells, last[-1], cell(values[:, -1].mean(1).tolist())])
-    return grid(["agent", *(n.split("/", 1)[-1] for n in names), "mean"], rows)
+    return grid(["agent", *task_labels(names).values(), "mean"], rows)
 
 
 def rounds(page: Path, run: Path, measure: str) -> str:

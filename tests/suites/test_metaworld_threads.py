@@ -100,8 +100,8 @@ def test_a_used_simulation_is_as_good_as_a_new_one(name):
                 for _ in range(30):
                     arm.step(np.array([0.3, 1.0, -1.0, 1.0], "f4"))
                 arm.close()
-            lean.lean(name).resets.clear()
             assert len(lean._idle) == 3
+        lean.lean(name).resets.clear()
         arm = SUITE.env(task(name, horizon=30))
         out = [arm.reset(seed=7)[0].tobytes()]
         rng = np.random.default_rng(1)

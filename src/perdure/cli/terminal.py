@@ -22,6 +22,6 @@ def remark(text: str, style: str = "") -> None:
     if not sys.stdout.isatty():
         say(text)
         return
-    from perdure.show.screen import console
+    from perdure.show.screen import SafeConsole
 
-    console().print(text, style=style, highlight=False, markup=False)
+    SafeConsole().print(text, style=style, highlight=False, markup=False)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
 from perdure.store.plain import visible
-
-WIDE = 160
-"""Columns of tables that do not go to a terminal."""
 
 
 class SafeConsole(Console):
@@ -20,10 +16,3 @@ class SafeConsole(Console):
     def render_str(self, text: str, **kwargs: Any) -> Text:
         """A string as it will be shown."""
         return super().render_str(visible(text), **kwargs)
-
-
-def console(**options: Any) -> SafeConsole:
-    """For tables on standard output; wide where nobody looks."""
-    if not sys.stdout.isatty():
-        options = {"width": WIDE, **options}
-    return SafeConsole(**options)

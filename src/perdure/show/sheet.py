@@ -47,7 +47,7 @@ class Sheet:
         from rich.markup import escape
         from rich.table import Table
 
-        from perdure.show.screen import console
+        from perdure.show.screen import SafeConsole
 
         table = Table(title=escape(self.title), title_justify="left")
         for name in self.head:
@@ -60,4 +60,4 @@ class Sheet:
                 table.add_row(*map(escape, row))
             else:
                 table.add_section()
-        console().print(table)
+        SafeConsole().print(table)

@@ -7,6 +7,7 @@ from math import isnan
 import numpy as np
 
 from perdure.measure.matrix import Matrix, evaluation_matrix
+from perdure.show.names import task_labels
 from perdure.show.sheet import Sheet
 from perdure.store.history import common_measure, read_run
 from perdure.store.run import Run
@@ -61,8 +62,11 @@ def by_task(run: Run) -> Sheet:
     measure, groups = _matrices(run)
     title = f"{measure} on each task (columns) after each evaluation (rows)"
     tasks = next(iter(groups.values()))[0].tasks if groups else ()
-    sheet = Sheet(title, ["agent", "after learning", *tasks], words=["agent", "after learning"])
+    words, labels = ["agent", "after learning"], task_labels(tasks)
+    sheet = Sheet(title, [*words, *labels.values()], words=words)
     for agent, lives in groups.items():
+        if sheet.rows:
+            sheet.rows.append(())
         if any(m.learned != lives[0].learned or m.tasks != tasks for m in lives):
             note = "(task orders differ between lifetimes)"
             sheet.rows.append((agent, note, *[""] * len(tasks)))
@@ -70,6 +74,7 @@ def by_task(run: Run) -> Sheet:
         values = np.mean([m.values for m in lives], axis=0)
         for i, past in enumerate(lives[0].learned):
             cells = ["–" if isnan(v) else f"{v:.2f}" for v in values[i]]
-            sheet.rows.append((agent if i == 0 else "", past[-1] if past else "–", *cells))
-        sheet.rows.append(())
+            sheet.rows.append(
+                (agent if i == 0 else "", labels.get(past[-1], past[-1]) if past else "–", *cells)
+            )
     return sheet

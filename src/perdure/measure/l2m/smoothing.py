@@ -39,7 +39,7 @@ def averages(window: Window, length: int, x: Array) -> Array:
     if window != "flat":
         return np.convolve(kernel(window, length), x, mode="valid")
     # Sums of 1, 2, 4, … samples, each of two of the former, and of them those that make up the
-    # length: a tenth of the work of a convolution, and smaller rounding.
+    # length: ten passes for a hundred samples, and smaller rounding.
     count, start, span, sums = len(x) - length + 1, 0, 1, x
     total = np.zeros(count)
     while True:
