@@ -9,10 +9,12 @@ import perdure
 
 ROOT = Path(perdure.__file__).parent
 RANK = {
-    "errors": 0, "types": 1, "seeds": 1, "agent": 2, "registry": 2, "curricula": 3, "suites": 4,
-    "agents": 4, "store": 5, "run": 6, "measure": 7, "show": 8, "testing": 9, "cli": 10,
+    "errors": 0, "arrays": 0, "names": 1, "types": 2, "seeds": 2, "agent": 3, "registry": 3,
+    "curricula": 4, "suites": 5, "agents": 5, "store": 6, "run": 7, "measure": 8, "show": 9,
+    "testing": 10, "cli": 11,
 }  # fmt: skip
-ONLY = {"measure": {"store", "types", "errors"}, "show": {"store", "types", "errors", "measure"}}
+BASE = {"errors", "arrays", "names", "types"}
+ONLY = {"measure": {"store", *BASE}, "show": {"store", "measure", *BASE}}
 
 
 def imports(path):

@@ -31,7 +31,8 @@ from perdure.errors import (
     SpecError,
     UnknownName,
 )
-from perdure.types import Curriculum, Suite, Task, check_name
+from perdure.names import check_name
+from perdure.types import Curriculum, Suite, Task
 
 Part = Literal["suites", "agents", "strategies", "metrics"]
 

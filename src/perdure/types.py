@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from perdure.errors import CurriculumError, NameRefused, UnknownName
+from perdure.arrays import Array as Array
+from perdure.arrays import State as State
+from perdure.errors import CurriculumError, UnknownName
+from perdure.names import check_name
 
 if TYPE_CHECKING:
     import gymnasium
 
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
-State: TypeAlias = Mapping[str, Array]
 Measures: TypeAlias = Mapping[str, float]
 Unit = Literal["episodes", "steps", "epochs", "batches"]
 Kind = Literal["learn", "eval", "adapt"]
@@ -25,33 +25,6 @@ Kind = Literal["learn", "eval", "adapt"]
 UNITS: tuple[Unit, ...] = ("episodes", "steps", "epochs", "batches")
 KINDS: tuple[Kind, ...] = ("learn", "eval", "adapt")
 DATA_UNITS = ("epochs", "batches")
-
-_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+:~ -]*")
-MAX_NAME = 100
-
-
-def check_name(kind: str, name: object) -> str:
-    """``name`` itself if it is safe as part of a path and on a terminal, else NameRefused.
-
-    Parts are separated by ``/``; each starts with a letter or digit, so ``..``, absolute paths,
-    hidden files, NUL and escape sequences cannot pass.
-    """
-    if not isinstance(name, str) or not name:
-        raise NameRefused(f"{kind} name must be a non-empty string, got {name!r}")
-    if len(name) > MAX_NAME:
-        raise NameRefused(f"{kind} name of {len(name)} characters: at most {MAX_NAME} allowed")
-    for part in name.split("/"):
-        if not _PART.fullmatch(part):
-            raise NameRefused(
-                f"{kind} name {name!r} refused: each part must start with a letter or digit and "
-                "hold only letters, digits, spaces and . _ + : ~ -"
-            )
-    return name
-
-
-def slug(name: str) -> str:
-    """A checked name as one folder name: ``toy/goal-ne`` becomes ``toy--goal-ne``."""
-    return check_name("folder", name).replace("/", "--").replace(" ", "_").replace(":", "-")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from perdure import registry
 from perdure.errors import NameRefused, PerdureError, SpecError
 from perdure.registry import Spec
 from perdure.run.plan import RunSpec, load_plan, make_plan
-from perdure.types import Curriculum, Exposure, Task, check_name, learn, slug
+from perdure.names import check_name, slug
+from perdure.types import Curriculum, Exposure, Task, learn
 
 BAD = {
     "parent": "../x",

@@ -11,6 +11,8 @@ import pytest
 import perdure
 from perdure.errors import AgentFault, Corrupt, StoreError
 from perdure.store import rows, state
+from perdure.store.history import read_lifetime
+from perdure.store.log import Lifetime, LifetimeLog
 from perdure.store.run import Run
 
 
@@ -144,3 +146,34 @@ def test_both_ways_to_read_a_segment_give_the_same(run, columns, monkeypatch):
             m.setitem(sys.modules, "pyarrow._parquet", None)
             assert rows.decode(data, columns).equals(quick)
         assert columns is None or set(quick.column_names) == set(columns)
+
+
+def test_measures_without_a_value_are_left_out_and_come_back_as_nulls():
+    """A segment says which measures it holds; lifetimes put segments of different ones together."""
+    made = rows.Row(
+        0, 0, "life", "eval", False, 0, "t", "", "", 0, 0, 0, 1, 0, "complete", True, False, 1.0, None,
+        None, None, None, None,
+    )  # fmt: skip
+    wanted = ["exp", "success", "return", "loss"]
+    plain = rows.decode(rows.encode([made], "a", 0, ""), wanted)
+    assert plain.column_names == ["exp", "return"]
+    mixed = rows.decode(rows.encode([made, made._replace(success=0.0)], "a", 0, ""), wanted)
+    assert mixed.column("success").to_pylist() == [None, 0.0]
+    assert "loss" not in mixed.column_names
+    nothing = rows.decode(rows.encode([], "a", 0, ""), wanted)
+    assert len(nothing) == 0
+
+
+def test_a_lifetime_joins_segments_that_hold_different_measures(tmp_path):
+    made = rows.Row(
+        0, 0, "life", "learn", True, 0, "t", "", "", 0, 0, 0, 1, 0, "complete", True, False, 1.0, None,
+        None, None, None, None,
+    )  # fmt: skip
+    with LifetimeLog(tmp_path, "a", 0) as log:
+        log.commit([made], None, {})
+        log.commit([made._replace(exp=1, ret=None, success=1.0)], None, {}, done=True)
+    table = Lifetime.read(tmp_path).table(["exp", "return", "success", "loss"])
+    assert table.column("return").to_pylist() == [1.0, None]
+    assert table.column("success").to_pylist() == [None, 1.0]
+    history = read_lifetime(tmp_path, "a/0")
+    assert sorted(history.columns) == ["return", "success"]

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from perdure.arrays import Array
 from perdure.errors import MeasureError, UnknownName
 from perdure.measure.stats import (
     LARGEST,
@@ -27,7 +28,6 @@ from perdure.measure.stats import (
     t_quantile,
 )
 from perdure.store.plain import plain
-from perdure.types import Array
 
 FEWEST = 3
 """Pairs, or lifetimes on each side, below which ``compare`` gives no verdict."""

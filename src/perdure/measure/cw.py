@@ -16,9 +16,9 @@ from math import isnan, nan
 
 import numpy as np
 
+from perdure.arrays import Array
 from perdure.measure.matrix import Stage
 from perdure.measure.metric import Life, Moment, Score, mean_over_tasks, metric
-from perdure.types import Array
 
 PARTS = 20
 """A curve of learning experiences is averaged within this many equal spans of steps."""

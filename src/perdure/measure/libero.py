@@ -19,8 +19,8 @@ from math import isnan, nan
 
 import numpy as np
 
+from perdure.arrays import Array
 from perdure.measure.metric import Life, Score, mean_over_tasks, metric
-from perdure.types import Array
 
 SHORT = 3
 """Curves with fewer points hardly show the speed of learning."""

@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+from perdure.arrays import Array
 from perdure.store.history import History
-from perdure.types import Array
 
 Lesson: TypeAlias = tuple[int, str]
 """A block, and a task that was learned from in it."""

@@ -12,8 +12,8 @@ from math import nan
 
 import numpy as np
 
+from perdure.arrays import Array
 from perdure.measure.metric import Life, Score, metric
-from perdure.types import Array
 
 
 def _mean_of(life: Life, part: Array, empty: str = "") -> Score:

@@ -18,8 +18,8 @@ from typing import Any, Protocol, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from perdure.arrays import Array
 from perdure.errors import MeasureError
-from perdure.types import Array
 
 LARGEST = 1e150
 """Scores beyond this cannot be squared in double precision."""

@@ -24,13 +24,14 @@ from perdure.errors import (
     StoreError,
     UnknownName,
 )
+from perdure.names import slug
 from perdure.registry import Spec
 from perdure.run.loop import Setting
 from perdure.run.validate import Ground, validate
 from perdure.seeds import seed_for
 from perdure.store import files
 from perdure.store.rows import FORMAT
-from perdure.types import Curriculum, World, slug
+from perdure.types import Curriculum, World
 
 Factory = Callable[..., Agent]
 MAX_ENVS = 1024

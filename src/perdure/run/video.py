@@ -30,10 +30,11 @@ import numpy as np
 from gymnasium import spaces
 
 from perdure.errors import EnvironmentFault, MissingExtra, StoreError
+from perdure.names import slug
 from perdure.run.progress import BEAT
 from perdure.store import files
 from perdure.store.rows import params_json
-from perdure.types import Array, Curriculum, Suite, Task, slug
+from perdure.types import Array, Curriculum, Suite, Task
 
 FOLDER = "_video"
 WHICH = ("first", "best", "worst")

@@ -227,7 +227,7 @@ def final_score(folder: Path) -> tuple[float, str, int] | None:
         block = max(block, *(r["block"] for r in evals)) if evals else block
         for r in evals:
             for measure in PREFERRED:
-                if r["block"] == block and r[measure] is not None:
+                if r["block"] == block and r.get(measure) is not None:
                     task = f"{r['task']}@{r['variant']}"
                     scores.setdefault(measure, {}).setdefault(task, []).append(r[measure])
         if rows and rows[0]["block"] < block:

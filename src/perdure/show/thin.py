@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from perdure.types import Array
+from perdure.arrays import Array
 
 
 class Thinned(NamedTuple):

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from perdure.errors import StoreError, UnknownName
+from perdure.arrays import Array
+from perdure.errors import UnknownName
 from perdure.store import rows
 from perdure.store.log import Lifetime
 from perdure.store.run import Run
-from perdure.types import Array
 
 PREFERRED = ("success", "accuracy", "return")
 
@@ -166,10 +166,7 @@ def read_lifetime(
     wanted = [*_NEEDED, *rows.MEASURES]
     if measure is not None and measure not in rows.MEASURES:
         wanted.append("more")
-    tables = list(Lifetime.read(path).tables(wanted))
-    if not tables:
-        raise StoreError(f"{path} has no committed rows yet")
-    return from_table(pa.concat_tables(tables), name, agent, seed)
+    return from_table(Lifetime.read(path).table(wanted), name, agent, seed)
 
 
 def from_table(table: pa.Table, name: str, agent: str = "", seed: int | None = None) -> History:

@@ -24,10 +24,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from perdure.arrays import Array
 from perdure.errors import Corrupt, StoreError
 from perdure.store import files, rows, state
 from perdure.store.lock import Lock
-from perdure.types import Array
 
 KEEP_BYTES = 64 << 20
 """Older checkpoints are kept while all together stay under this; the last two always."""
@@ -98,6 +98,13 @@ class Lifetime:
         """The committed rows, a table for each segment; Corrupt if one is not as committed."""
         for c in self.commits:
             yield rows.decode(_checked(self.path / c.rows, c.rows_sha), columns)
+
+    def table(self, columns: Sequence[str]) -> pa.Table:
+        """Some columns of all committed rows, of the measures those that have any value."""
+        tables = list(self.tables(columns))
+        if not tables:
+            raise StoreError(f"{self.path} has no committed rows yet")
+        return pa.concat_tables(tables, promote_options="default")
 
     @property
     def journal(self) -> Path:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from perdure.arrays import Array
 from perdure.errors import AgentFault, Corrupt
-from perdure.types import Array
 
 _KINDS = "biufcSU"
 

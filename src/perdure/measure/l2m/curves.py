@@ -10,10 +10,10 @@ from math import isfinite, isnan, nan
 
 import numpy as np
 
+from perdure.arrays import Array
 from perdure.measure.l2m.preprocess import Prepared
 from perdure.measure.l2m.sections import Section, joined, tenth
 from perdure.measure.metric import Moment, Score
-from perdure.types import Array
 
 NOTHING = "nothing was learned in this lifetime"
 WEAK = 0.2

@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from perdure.arrays import Array
 from perdure.errors import MeasureError
 from perdure.measure.l2m.sections import Section, by_task, cut, cut_expert, joined
 from perdure.measure.l2m.smoothing import OFFSET, SCALE, SHORTEST, WINDOWS, Window, smooth_centred
 from perdure.measure.stats import LARGEST
 from perdure.store.history import History
-from perdure.types import Array
 
 QUANTILES = (0.1, 0.9)
 """Where outliers are clamped."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from perdure.arrays import Array
 from perdure.errors import MeasureError
 from perdure.measure.l2m.regimes import (
     Options,
@@ -26,7 +27,6 @@ from perdure.measure.l2m.regimes import (
 from perdure.measure.l2m.smoothing import OFFSET, SCALE, smooth_reference, theil_sen
 from perdure.measure.metric import Moment, Score, mean_of_moments, mean_over_tasks
 from perdure.store.history import History
-from perdure.types import Array
 
 __all__ = ["Analysis", "Options", "analyse", "scores"]
 

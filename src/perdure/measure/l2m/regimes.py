@@ -12,10 +12,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from perdure.arrays import Array
 from perdure.errors import MeasureError
 from perdure.measure.l2m.smoothing import Window, smooth_reference
 from perdure.store.history import History
-from perdure.types import Array
 
 
 @dataclass(frozen=True)

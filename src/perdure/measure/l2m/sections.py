@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
+from perdure.arrays import Array
 from perdure.measure.l2m.smoothing import Window, smooth_centred
 from perdure.measure.stats import LARGEST
 from perdure.store.history import History
-from perdure.types import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from perdure.types import Array
+from perdure.arrays import Array
 
 Window = Literal["flat", "hanning", "hamming", "bartlett", "blackman", "none"]
 WINDOWS: tuple[Window, ...] = ("flat", "hanning", "hamming", "bartlett", "blackman", "none")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perdure.arrays import Array
 from perdure.show.figures.style import (
     GREY,
     INK,
@@ -23,7 +24,6 @@ from perdure.show.figures.style import (
 from perdure.show.report import data
 from perdure.show.report.numbers import Record
 from perdure.show.report.study import Study
-from perdure.types import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from perdure.arrays import Array
 from perdure.measure.matrix import Matrix, evaluation_matrix
 from perdure.show.report.numbers import Band, Record, band
 from perdure.show.report.study import Study
 from perdure.show.report.walk import Course, Walk, places
 from perdure.show.thin import Thinned, thin
-from perdure.types import Array
 
 POINTS = 480
 """Bins of learning on the whole axis, at most."""

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from perdure.arrays import Array
 from perdure.measure.stats import Estimate, t_quantile
-from perdure.types import Array
 
 LEVEL = 0.95
 DIGITS = 4

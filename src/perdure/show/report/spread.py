@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from perdure.arrays import Array
 from perdure.measure.metric import Metric
 from perdure.measure.stats import (
     bootstrap_interval,
@@ -18,7 +19,6 @@ from perdure.measure.stats import (
 from perdure.show.report.headline import chosen
 from perdure.show.report.numbers import LEVEL, Record, estimate
 from perdure.show.report.study import Study
-from perdure.types import Array
 
 THRESHOLDS = 60
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from perdure.arrays import Array
 from perdure.store.history import History
-from perdure.types import Array
 
 EVALUATIONS = 0.22
 """Share of the axis that evaluation blocks take together, at most."""

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from perdure.arrays import Array
 from perdure.errors import StoreError
 from perdure.store.history import numbers
-from perdure.types import Array
 
 WORDS = {
     "block_type": ("train", "test"),

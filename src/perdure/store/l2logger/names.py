@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from perdure.types import slug
+from perdure.names import slug
 
 STANDARD = (
     "block_num", "exp_num", "worker_id", "block_type", "block_subtype", "task_name", "task_params",

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from perdure.arrays import Array
 from perdure.errors import StoreError
 from perdure.store import rows
 from perdure.store.history import codes, task_ids
 from perdure.store.l2logger.names import STANDARD, STEPS, clock, column_names
-from perdure.types import Array
 
 WORKER = "worker-default"
 _SECOND = 1_000_000
@@ -26,7 +26,8 @@ _CHUNK = 1 << 16
 
 def measures_of(table: pa.Table) -> dict[str, pa.ChunkedArray]:
     """The measures that some row has, by the name of their column in the log."""
-    wide = rows.flatten(table.select([*rows.MEASURES, "more"]))
+    held = [m for m in (*rows.MEASURES, "more") if m in table.column_names]
+    wide = rows.flatten(table.select(held))
     found = dict(zip(wide.column_names, wide.columns, strict=True))
     found = {m: c for m, c in found.items() if c.null_count < len(c)}
     return {name: found[m] for m, name in column_names(found).items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from perdure.types import Array
+from perdure.arrays import Array
 
 
 def extremes(times: pa.ChunkedArray) -> tuple[str, str] | None:

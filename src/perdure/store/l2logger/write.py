@@ -71,9 +71,9 @@ def write_run(
     with files.new_folder(out) as folder:
         for info in infos:
             place = log_folder(info.agent, info.seed, names.get(info.expert, ""))
-            tables = list(Lifetime.read(info.path).tables([*_PLACE, *rows.MEASURES, "more"]))
+            table = Lifetime.read(info.path).table([*_PLACE, *rows.MEASURES, "more"])
             about = {**levels, **_about(run, info)}
-            if _write_log(pa.concat_tables(tables), folder / place, names, about):
+            if _write_log(table, folder / place, names, about):
                 written.append(out / place)
         if not written:
             raise StoreError(f"{run.path} has no rows to export yet: run it first")
@@ -116,8 +116,8 @@ def _about(run: Run, info: LifetimeInfo) -> dict[str, Any]:
 
 
 def _tasks_of(info: LifetimeInfo) -> list[str]:
-    tables = list(Lifetime.read(info.path).tables(["task", "variant"]))
-    return [*task_ids(pa.concat_tables(tables))[0], *([info.expert] if info.expert else [])]
+    table = Lifetime.read(info.path).table(["task", "variant"])
+    return [*task_ids(table)[0], *([info.expert] if info.expert else [])]
 
 
 def _write_log(

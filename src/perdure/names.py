@@ -1,0 +1,34 @@
+"""Names that are safe as parts of a path and on a terminal."""
+
+from __future__ import annotations
+
+import re
+
+from perdure.errors import NameRefused
+
+_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+:~ -]*")
+MAX_NAME = 100
+
+
+def check_name(kind: str, name: object) -> str:
+    """``name`` itself if it is safe as part of a path and on a terminal, else NameRefused.
+
+    Parts are separated by ``/``; each starts with a letter or digit, so ``..``, absolute paths,
+    hidden files, NUL and escape sequences cannot pass.
+    """
+    if not isinstance(name, str) or not name:
+        raise NameRefused(f"{kind} name must be a non-empty string, got {name!r}")
+    if len(name) > MAX_NAME:
+        raise NameRefused(f"{kind} name of {len(name)} characters: at most {MAX_NAME} allowed")
+    for part in name.split("/"):
+        if not _PART.fullmatch(part):
+            raise NameRefused(
+                f"{kind} name {name!r} refused: each part must start with a letter or digit and "
+                "hold only letters, digits, spaces and . _ + : ~ -"
+            )
+    return name
+
+
+def slug(name: str) -> str:
+    """A checked name as one folder name: ``toy/goal-ne`` becomes ``toy--goal-ne``."""
+    return check_name("folder", name).replace("/", "--").replace(" ", "_").replace(":", "-")
