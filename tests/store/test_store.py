@@ -6,7 +6,11 @@ import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import perdure
 from perdure.errors import AgentFault, Corrupt, StoreError
@@ -148,20 +152,46 @@ def test_both_ways_to_read_a_segment_give_the_same(run, columns, monkeypatch):
         assert columns is None or set(quick.column_names) == set(columns)
 
 
-def test_measures_without_a_value_are_left_out_and_come_back_as_nulls():
-    """A segment says which measures it holds; lifetimes put segments of different ones together."""
-    made = rows.Row(
-        0, 0, "life", "eval", False, 0, "t", "", "", 0, 0, 0, 1, 0, "complete", True, False, 1.0, None,
+WORD = st.sampled_from(["", "eval", "käse ☃", "x" * 5000])
+MAYBE = st.sampled_from([None, 0.0, -0.0, 1.5, float("nan")])
+SOME_ROW = st.builds(
+    rows.Row,
+    exp=st.integers(0, 2**62), block=st.sampled_from([0, 7]), phase=WORD, kind=WORD,
+    learning=st.booleans(), exposure=st.just(0), task=WORD, variant=WORD, params=st.just(""),
+    slot=st.just(0), episode=st.just(-1), seed=st.sampled_from([None, 3]), steps=st.just(2**40),
+    at=st.integers(0, 5), status=st.just("complete"), terminated=st.just(True),
+    truncated=st.booleans(), ret=MAYBE, success=MAYBE, success_end=st.none(), accuracy=MAYBE,
+    loss=st.just(1.0), more=st.none(),
+)  # fmt: skip
+
+
+@given(st.lists(SOME_ROW, max_size=4), st.sets(st.sampled_from(rows.SCHEMA.names), min_size=1))
+def test_what_statistics_tell_is_what_the_pages_hold(some, names):
+    """Columns of one value and measures without any are not read, and come out the same."""
+    data = rows.encode(some, "a", 7, "")
+    told = rows.decode(data, sorted(names))
+    read = pq.read_table(pa.BufferReader(data), use_threads=False)
+    assert len(told) == len(read) or not told.column_names
+    for name in names:
+        expected = read.column(name).to_pylist()
+        if name in told.column_names:
+            assert repr(told.column(name).to_pylist()) == repr(expected)
+        else:
+            assert name in rows.MEASURES and set(expected) <= {None}
+
+
+def test_statistics_of_one_part_do_not_speak_for_another(monkeypatch):
+    write = pq.write_table
+    monkeypatch.setattr(pq, "write_table", lambda *a, **k: write(*a, row_group_size=1, **k))
+    first = rows.Row(
+        0, 0, "life", "learn", True, 0, "t", "", "", 0, 0, 0, 1, 0, "complete", True, False, 1.0, None,
         None, None, None, None,
     )  # fmt: skip
-    wanted = ["exp", "success", "return", "loss"]
-    plain = rows.decode(rows.encode([made], "a", 0, ""), wanted)
-    assert plain.column_names == ["exp", "return"]
-    mixed = rows.decode(rows.encode([made, made._replace(success=0.0)], "a", 0, ""), wanted)
-    assert mixed.column("success").to_pylist() == [None, 0.0]
-    assert "loss" not in mixed.column_names
-    nothing = rows.decode(rows.encode([], "a", 0, ""), wanted)
-    assert len(nothing) == 0
+    data = rows.encode([first, first._replace(kind="eval", success=1.0)], "a", 0, "")
+    assert rows.decode(data, ["kind", "success"]).to_pylist() == [
+        {"kind": "learn", "success": None},
+        {"kind": "eval", "success": 1.0},
+    ]
 
 
 def test_a_lifetime_joins_segments_that_hold_different_measures(tmp_path):

@@ -85,7 +85,7 @@ class History:
         """The history of some experiences."""
         if np.all(mask):
             return self
-        chosen = truths(mask)
+        chosen = rows.truths(mask)
         taken = {n: c.filter(chosen) for n, c in self.columns.items()}
         per_row = ("exp", "block", "task", "learning", "adapt", "sleep", "before", "complete")
         cut = {name: getattr(self, name)[mask] for name in (*per_row, "steps")}
@@ -109,12 +109,6 @@ def numbers(column: pa.ChunkedArray | pa.Array) -> Array:
 def _bits(chunk: pa.Array) -> Array:
     bits = np.unpackbits(np.frombuffer(chunk.buffers()[1], np.uint8), bitorder="little")
     return bits[chunk.offset : chunk.offset + len(chunk)].view(bool)
-
-
-def truths(mask: Array) -> pa.Array:
-    """A mask as Arrow has it; like :func:`numbers`, without pandas."""
-    bits = pa.py_buffer(np.packbits(mask, bitorder="little"))
-    return pa.Array.from_buffers(pa.bool_(), len(mask), [None, bits])
 
 
 def floats(column: pa.ChunkedArray) -> Array:

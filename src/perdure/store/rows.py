@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+
+from perdure.arrays import Array
 
 FORMAT = 1
 """Version of the log format. Readers refuse newer ones."""
@@ -113,7 +117,7 @@ def encode(rows: Sequence[Row], agent: str, lifetime: int, expert: str) -> bytes
         compression=_CODECS,
         use_dictionary=WORDS,
         column_encoding=_COUNTS,
-        write_statistics=list(MEASURES),
+        write_statistics=[n for n in SCHEMA.names if n != "more"],
     )
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
@@ -153,15 +157,62 @@ def decode(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
     reader.open(source, read_dictionary=[_LEAVES[c][0] for c in words], pre_buffer=False)
     if columns is None:
         return reader.read_all(use_threads=False)
-    found = reader.metadata.row_group(0)
-    wanted = [k for c in columns for k in _LEAVES[c] if c not in MEASURES or _filled(found, k)]
-    return reader.read_all(column_indices=wanted, use_threads=False)
+    known: dict[str, pa.Array] = {}
+    unknown = list(columns)
+    if reader.metadata.num_row_groups == 1:
+        known, unknown = _told(reader.metadata.row_group(0), columns)
+    leaves = [k for c in unknown for k in _LEAVES[c]]
+    table = reader.read_all(column_indices=leaves, use_threads=False)
+    if not known:
+        return table
+    held = {**known, **dict(zip(table.column_names, table.columns, strict=True))}
+    names = [c for c in columns if c in held]
+    return pa.Table.from_arrays([held[n] for n in names], names)
 
 
-def _filled(group: Any, leaf: int) -> bool:
-    """Whether a column has any value, as far as the file says."""
-    said = group.column(leaf).statistics
-    return said is None or said.null_count < group.num_rows
+def _told(group: Any, columns: Sequence[str]) -> tuple[dict[str, pa.Array], list[str]]:
+    """What a file's statistics tell without a look at its pages: columns of one value, and which
+    others have to be read. Measures without a value are in neither."""
+    n = group.num_rows
+    known: dict[str, pa.Array] = {}
+    unknown = []
+    for name in columns:
+        said = group.column(_LEAVES[name][0]).statistics if name != "more" else None
+        if said is None:
+            unknown.append(name)
+        elif name in MEASURES:
+            if said.null_count < n:
+                unknown.append(name)
+        elif said.has_min_max and said.null_count == 0 and said.min == said.max:
+            known[name] = _repeated(name, said.min, n)
+        else:
+            unknown.append(name)
+    return known, unknown
+
+
+@lru_cache(maxsize=32)
+def _repeated(name: str, value: Any, n: int) -> pa.Array:
+    """A column that is the same in all rows; words as a dictionary of one. From bare buffers: to
+    convert a value imports pandas where it is installed, which takes longer than all the reading."""
+    kind = SCHEMA.field(name).type
+    if pa.types.is_boolean(kind):
+        return truths(np.full(n, value))
+    if name not in WORDS:
+        return _bare(kind, np.full(n, value, f"i{kind.bit_width // 8}"))
+    text = value.encode()
+    ends = pa.py_buffer(np.array([0, len(text)], np.int32))
+    word = pa.Array.from_buffers(kind, 1, [None, ends, pa.py_buffer(text)])
+    return pa.DictionaryArray.from_arrays(_bare(pa.int32(), np.zeros(n, np.int32)), word)
+
+
+def _bare(kind: pa.DataType, values: Array) -> pa.Array:
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+
+
+def truths(mask: Array) -> pa.Array:
+    """A mask as Arrow has it."""
+    bits = pa.py_buffer(np.packbits(mask, bitorder="little"))
+    return pa.Array.from_buffers(pa.bool_(), len(mask), [None, bits])
 
 
 def to_rows(table: pa.Table) -> list[Row]:

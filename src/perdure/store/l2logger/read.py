@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from perdure.arrays import Array
-from perdure.store.history import History, codes, equals, floats, numbers, truths
+from perdure.store.history import History, codes, equals, floats, numbers
 from perdure.store.l2logger.check import LogError, Part, explain, read_object, validate
 from perdure.store.l2logger.names import STEPS
 from perdure.store.l2logger.times import extremes
+from perdure.store.rows import truths
 
 REQUIRED = ("block_num", "exp_num", "worker_id", "block_type", "task_name", "task_params")
 OPTIONAL = {"block_subtype": "wake", "exp_status": "complete"}
