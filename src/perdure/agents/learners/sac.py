@@ -26,15 +26,19 @@ LOG_STD = (-20.0, 2.0)
 
 
 class Layers(nn.Module):
-    """A stack of ``copies`` networks of the same shape, computed together."""
+    """A stack of ``copies`` networks of the same shape, computed together.
 
-    def __init__(self, sizes: Sequence[int], copies: int, last: float) -> None:
+    They start as torch's linear layers do. With the wider start of Meta-World+ (He-uniform, last
+    layers near zero) drawer-close was learned later with every seed that was tried.
+    """
+
+    def __init__(self, sizes: Sequence[int], copies: int) -> None:
         super().__init__()
         self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
-        for k, (a, b) in enumerate(pairwise(sizes)):
-            bound = math.sqrt(6 / a) if k < len(sizes) - 2 else last
+        for a, b in pairwise(sizes):
+            bound = 1 / math.sqrt(a)
             self.weights.append(nn.Parameter(torch.empty(copies, a, b).uniform_(-bound, bound)))
-            self.biases.append(nn.Parameter(torch.zeros(copies, 1, b)))
+            self.biases.append(nn.Parameter(torch.empty(copies, 1, b).uniform_(-bound, bound)))
 
     def forward(self, x: Tensor, parameters: Sequence[Tensor] | None = None) -> Tensor:
         """(rows, inputs) to (copies, rows, outputs), by other parameters where they are given."""
@@ -56,8 +60,8 @@ class ActorCritic(nn.Module):
     ) -> None:
         super().__init__()
         self.heads, self.actions = heads, actions
-        self.actor = Layers([inputs, *hidden, 2 * actions * heads], 1, 1e-3)
-        self.critics = Layers([inputs + actions, *hidden, heads], 2, 3e-3)
+        self.actor = Layers([inputs, *hidden, 2 * actions * heads], 1)
+        self.critics = Layers([inputs + actions, *hidden, heads], 2)
         self.log_alpha = nn.Parameter(torch.full((tasks,), math.log(alpha)))
 
     def policy(self, obs: Tensor, task: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
