@@ -122,7 +122,9 @@ def test_failures_set_the_exit_code_and_are_told(tmp_path):
     assert perdure("check", "o", cwd=tmp_path).returncode == 1
 
 
-@pytest.mark.parametrize("part", ["suites", "curricula", "agents", "strategies", "metrics"])
+@pytest.mark.parametrize(
+    "part", ["suites", "curricula", "agents", "strategies", "metrics", "tasks"]
+)
 def test_ls_json(part):
     done = perdure("ls", part, "--json")
     assert done.returncode == 0
@@ -131,6 +133,7 @@ def test_ls_json(part):
         "suites": {"toy", "gym", "minigrid"},
         "curricula": {"toy/compass", "minigrid/condensed", "minigrid/dispersed"},
         "agents": {"random", "q", "dqn", "ppo", "sb3", "tella"},
+        "tasks": {"toy/goal-ne", "metaworld/reach", "openloris/clutter@segment9"},
     }
     assert names >= expected.get(part, set())
 

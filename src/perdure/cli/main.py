@@ -204,10 +204,11 @@ def view(folders: tuple[Path, ...], port: int, anyway: bool) -> None:
 
 
 @main.command()
-@click.argument("part", required=False, type=click.Choice(PARTS))
+@click.argument("part", required=False, type=click.Choice((*PARTS, "tasks")))
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 def ls(part: str | None, as_json: bool) -> None:
-    """List what is there to run: suites, curricula, agents, strategies, metrics."""
+    """List what is there to run: suites, curricula, agents, strategies, metrics; and, if asked for,
+    the tasks of all suites."""
     from perdure.cli import verbs
 
     verbs.ls(PARTS if part is None else (part,), as_json)

@@ -84,6 +84,8 @@ def ls(parts: Sequence[str], as_json: bool) -> None:
                 found[part] = _curricula()
             elif part == "metrics":
                 found[part] = _metrics()
+            elif part == "tasks":
+                found[part] = _tasks()
             elif part == "strategies":
                 found[part] = [_with_learners(entry) for entry in _entries("strategies")]
             else:
@@ -112,6 +114,15 @@ DETAILS = ("budget", "better", "needs", "works with", "presets")
 """What is shown in small print below a line."""
 FAMILY = 6
 """So many names that differ in their last part alone are shown as one line."""
+
+
+def _tasks() -> list[dict[str, str]]:
+    out = []
+    for entry in _entries("suites"):
+        for task in registry.load("suites", entry["name"]).tasks():
+            about = ", ".join(f"{k}={v}" for k, v in task.params.items())
+            out.append({"name": task.id, "about": about})
+    return out
 
 
 def _folded(items: Sequence[dict[str, str]]) -> list[dict[str, str]]:
