@@ -198,6 +198,7 @@ def spider(path: Path, agents: list[str], means: dict[str, list[Any]], factor: s
 def curves(page: Path, run: Path, measure: str) -> str:
     """Learning curves: a panel a task, a line an agent, the band between the lifetimes' extremes."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     histories = read_run(Run(run))
     names = list(dict.fromkeys(t for h in histories for t in h.learned_tasks))
@@ -220,6 +221,7 @@ def curves(page: Path, run: Path, measure: str) -> str:
                                   linewidth=0)  # fmt: skip
             axes.set_title(task.split("/", 1)[-1])
             axes.set_xlabel("steps of this task")
+            axes.xaxis.set_major_locator(MaxNLocator(4))
         panels[0].set_ylabel(f"{measure}, mean of 50 episodes")
         if len(agents) > 1:
             handles, labels = panels[0].get_legend_handles_labels()
