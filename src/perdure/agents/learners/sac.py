@@ -107,10 +107,10 @@ class SACAgent(TorchLearner):
     it is held constant there, so one backward pass and one optimiser serve all, and strategies see
     one loss.
 
-    The defaults are those of Meta-World's paper. Presets: ``newer`` is Meta-World+ but for the start of its
-    networks; ``quick`` learns the easy tasks in minutes, values first: theirs is a time constant of 1/(τ(1 − γ)) updates,
-    20,000 by default; ``cw`` is Continual World without its layer norms, leaky units
-    and resets of the optimiser.
+    The defaults are those of Meta-World's paper. Presets: ``newer`` is Meta-World+ but for the start
+    of its networks; ``quick`` learns the easy tasks in minutes, values first: theirs is a time
+    constant of 1/(τ(1 − γ)) updates, 20,000 by default; ``cw`` is Continual World without its layer
+    norms, leaky units and resets of the optimiser.
     """
 
     learns_from = ("environments",)
