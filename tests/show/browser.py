@@ -28,6 +28,25 @@ class Seen:
         self.page.locator(f"#{part} svg[role=img]").first.wait_for()
         return self.page.locator(f"#{part}")
 
+    def numbers(self, part: Any) -> tuple[list[str], list[list[str]]]:
+        """Open the numbers behind a chart and read them: names of columns, rows."""
+        part.locator("summary", has_text="Numbers").click()
+        part.locator(".data table").wait_for()
+        rows = part.locator(".data tbody tr").all()
+        return (
+            part.locator(".data thead th").all_inner_texts(),
+            [row.locator("td").all_inner_texts() for row in rows],
+        )
+
+    def settles(self, holds: str, pause: int = 300) -> None:
+        """Wait until an expression holds, and still does after a pause in milliseconds."""
+        for _ in range(10):
+            self.page.wait_for_function(holds)
+            self.page.wait_for_timeout(pause)
+            if self.page.evaluate(holds):
+                return
+        raise AssertionError(f"never for long: {holds}")
+
     def tip(self) -> str:
         """What the tooltip says; empty when it is hidden."""
         return self.page.evaluate(

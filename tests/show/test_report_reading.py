@@ -26,13 +26,12 @@ def test_links_reach_their_section_though_charts_above_were_not_drawn(report):
         for link in ("Matrix", "Spread", "Method"):
             seen.page.goto(report.resolve().as_uri())
             seen.page.locator("nav a", has_text=link).click()
-            seen.page.wait_for_timeout(300)
-            top, left = seen.page.evaluate(
-                "[document.querySelector(location.hash).getBoundingClientRect().top,"
-                " document.documentElement.scrollHeight - innerHeight - scrollY]"
-            )
             # At the top, below the bar, unless the page ends first.
-            assert abs(top - 64) < 3 or (left < 3 and 0 < top < 500), link
+            seen.settles(
+                "(() => { const top = document.querySelector(location.hash).getBoundingClientRect().top;"
+                " const left = document.documentElement.scrollHeight - innerHeight - scrollY;"
+                " return Math.abs(top - 64) < 3 || (left < 3 && 0 < top && top < 500) })()"
+            )
         assert not seen.complaints
 
 
@@ -40,9 +39,9 @@ def test_an_address_with_a_section_opens_there(report):
     with opened(report) as seen:
         seen.page.goto(report.resolve().as_uri() + "#spread")
         seen.page.reload()
-        seen.page.wait_for_timeout(400)
-        top = seen.page.evaluate("document.querySelector('#spread').getBoundingClientRect().top")
-        assert abs(top - 64) < 3
+        seen.settles(
+            "Math.abs(document.querySelector('#spread').getBoundingClientRect().top - 64) < 3"
+        )
 
 
 def test_intervals_that_go_on_beyond_the_picture_end_in_an_arrow(report):
@@ -50,9 +49,7 @@ def test_intervals_that_go_on_beyond_the_picture_end_in_an_arrow(report):
         part = seen.draw("forgetting")
         arrows = part.locator("svg .goes-on")
         assert arrows.count() > 0
-        part.locator("summary", has_text="Numbers").click()
-        words = part.locator(".data thead th").all_inner_texts()
-        rows = [r.locator("td").all_inner_texts() for r in part.locator(".data tbody tr").all()]
+        words, rows = seen.numbers(part)
         low, high = words.index("low"), words.index("high")
         beyond = [v for r in rows for v in (r[low], r[high]) if abs(_plain(v)) > 1]
         assert arrows.count() == len(beyond)
@@ -88,10 +85,8 @@ def test_many_columns_have_names_too(tmp_path):
 def test_the_numbers_of_curves_are_in_steps(report):
     with opened(report) as seen:
         part = seen.draw("curves")
-        part.locator("summary", has_text="Numbers").click()
-        names = part.locator(".data thead th").all_inner_texts()
+        names, rows = seen.numbers(part)
         assert "x" not in names and "course" not in names and "finished" not in names
-        rows = [r.locator("td").all_inner_texts() for r in part.locator(".data tbody tr").all()]
         at = {name: i for i, name in enumerate(names)}
         evaluations = [r for r in rows if r[at["what"]] == "evaluation"]
         assert {r[at["learned"]] for r in evaluations} == {"0", "600", "1,200", "1,800"}
@@ -129,6 +124,4 @@ def test_paper_is_drawn_for_its_width_and_says_what_was_chosen(report):
         assert not part.locator(".segments").is_visible()
         seen.page.emulate_media(media="screen")
         seen.page.evaluate("dispatchEvent(new Event('afterprint'))")
-        seen.page.wait_for_timeout(200)
-        wide = "document.querySelector('#curves svg[role=img]').viewBox.baseVal.width"
-        assert seen.page.evaluate(wide) > 1000
+        seen.settles("document.querySelector('#curves svg[role=img]').viewBox.baseVal.width > 1000")
