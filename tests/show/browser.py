@@ -39,12 +39,14 @@ class Seen:
         )
 
     def settles(self, holds: str, pause: int = 300) -> None:
-        """Wait until an expression holds, and still does after a pause in milliseconds."""
-        for _ in range(10):
-            self.page.wait_for_function(holds)
-            self.page.wait_for_timeout(pause)
-            if self.page.evaluate(holds):
+        """Wait until an expression holds at two looks with a pause in milliseconds between."""
+        before = False
+        for _ in range(100):
+            now = self.page.evaluate(holds)
+            if before and now:
                 return
+            before = now
+            self.page.wait_for_timeout(pause)
         raise AssertionError(f"never for long: {holds}")
 
     def tip(self) -> str:
