@@ -29,7 +29,7 @@ def test_labels_that_could_escape_are_refused(label):
     "keys",
     [
         {"lifetimes": 0}, {"lifetimes": 1.5}, {"envs": 0}, {"seed": -1}, {"checkpoint": 0},
-        {"agents": ()}, {"experts": 1}, {"seed": True},
+        {"agents": ()}, {"agents": 3}, {"agents": {"a": "q"}}, {"experts": 1}, {"seed": True},
     ],
 )  # fmt: skip
 def test_bad_values_are_refused(keys):
@@ -42,6 +42,8 @@ def test_toml(tmp_path):
     path.write_text('curriculum = "toy/check"\nagents = ["q"]\nlifetimes = 3\n')
     spec = RunSpec.from_toml(path, lifetimes=2)
     assert spec == RunSpec("toy/check", ("q",), lifetimes=2)
+    path.write_text('curriculum = "toy/check"\nagents = "q"\n')
+    assert RunSpec.from_toml(path) == RunSpec("toy/check", ("q",))
     path.write_text('curriculum = "toy/check"\nlifetime = 3\n')
     with pytest.raises(UnknownName, match="did you mean 'lifetimes'"):
         RunSpec.from_toml(path)

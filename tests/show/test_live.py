@@ -7,12 +7,14 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 from rich.console import Console
 
 import perdure
 from perdure.show.live import Watcher, final_score, seconds, together, watch, worked
 from perdure.show.summary import by_task, summarise
+from perdure.store.history import read_run
 
 
 def text(renderable, width=140):
@@ -188,3 +190,40 @@ def test_the_summary_has_n_and_says_what_was_forgotten(tmp_path, capsys):
     by_task(run).show()
     shown = capsys.readouterr().out
     assert "success" in shown and "goal-sw" in shown and "± " in shown
+
+
+MIXED = """
+from perdure.types import Curriculum, Exposure, Task, evaluate, learn
+
+def mixed():
+    ne, sw, se, nw = (Exposure(Task("toy", f"goal-{at}"), 2) for at in ("ne", "sw", "se", "nw"))
+    seen = evaluate(ne, sw)
+    blocks = [
+        seen, learn(ne, sw, together=True), seen, seen, learn(sw), learn(ne), seen,
+        learn(ne, sw, se, nw), seen,
+    ]
+    return Curriculum("mixed", blocks)
+"""
+
+
+def test_rows_are_named_by_all_that_was_learned_since_the_last(tmp_path):
+    (tmp_path / "mixed.py").write_text(MIXED)
+    run = perdure.experiment(
+        f"{tmp_path}/mixed.py:mixed", "random", lifetimes=4, out=str(tmp_path / "x"),
+        executor="serial",
+    )  # fmt: skip
+    # Which of two tasks side by side ends an episode first is chance.
+    assert len({h.learned_tasks for h in read_run(run)}) > 1
+    sheet = by_task(run)
+    after = [set(row[1].split(", ")) for row in sheet.rows]
+    both = {"goal-ne", "goal-sw"}
+    # Between the second evaluation and the third nothing is learned.
+    assert after == [{"–"}, both, both, both, {"4 tasks"}]
+    assert sheet.rows[3][1] == "goal-sw, goal-ne"
+    # Each column is of one task in all lifetimes.
+    for name, cell in zip(sheet.head[2:], sheet.rows[-1][2:], strict=True):
+        ends = []
+        for h in read_run(run):
+            last = (h.block == h.block.max()) & (h.task == h.tasks.index(f"toy/{name}"))
+            ends.append(h.values("success")[last].mean() if last.any() else np.nan)
+        assert cell == ("–" if np.isnan(ends).any() else f"{np.mean(ends):.2f}")

@@ -57,15 +57,16 @@ def _announce(plan: Plan, left: Sequence[Job]) -> None:
 
 def experiment(
     curriculum: str,
-    agents: Sequence[str] | Mapping[str, str | Factory] = ("random",),
+    agents: str | Sequence[str] | Mapping[str, str | Factory] = ("random",),
     video: bool = False,
     **keys: Any,
 ) -> Run:
     """Run agents through a curriculum; the same call again resumes or returns at once.
 
-    ``agents`` are names (``"ppo,lr=3e-4"``), or a mapping from labels to names or Agent classes;
-    classes need ``executor="serial"``. ``video`` films some evaluation episodes. The other keys are
-    those of :class:`RunSpec`. Lifetimes that failed are in ``Run.lifetimes()`` with their error.
+    ``agents`` is a name (``"ppo,lr=3e-4"``), some names, or a mapping from labels to names or Agent
+    classes; classes need ``executor="serial"``. ``video`` films some evaluation episodes. The other
+    keys are those of :class:`RunSpec`. Lifetimes that failed are in ``Run.lifetimes()`` with their
+    error.
     """
     factories: dict[str, Factory] = {}
     names: list[str] = []
@@ -78,7 +79,7 @@ def experiment(
                 names.append(f"{label}={agent.__module__}.{agent.__qualname__}")
                 keys.setdefault("executor", "serial")
     else:
-        names = list(agents)
+        names = [agents] if isinstance(agents, str) else list(agents)
     plan = make_plan(RunSpec(curriculum, tuple(names), **keys), factories)
     execute(plan, video=video)
     return Run(plan.path)

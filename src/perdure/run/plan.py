@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -55,7 +55,12 @@ class RunSpec:
     checkpoint: int = 50_000
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "agents", tuple(self.agents))
+        given: Any = self.agents
+        if isinstance(given, str):
+            given = (given,)
+        if not isinstance(given, Sequence):
+            raise SpecError(f'agents must be a list of names, as ["ppo", "dqn"], got {given!r}')
+        object.__setattr__(self, "agents", tuple(given))
         for f in fields(self):
             value = getattr(self, f.name)
             kind: Any = {"agents": tuple, "experts": bool, "hide_tasks": bool}.get(f.name)

@@ -12,6 +12,8 @@ from perdure.show.sheet import Sheet
 from perdure.store.history import common_measure, read_run
 from perdure.store.run import Run
 
+MOST = 3
+"""Tasks named in one cell."""
 COLUMNS = ("before", "acquired", "final", "forgotten")
 
 
@@ -67,14 +69,27 @@ def by_task(run: Run) -> Sheet:
     for agent, lives in groups.items():
         if sheet.rows:
             sheet.rows.append(())
-        if any(m.learned != lives[0].learned or m.tasks != tasks for m in lives):
+        first = lives[0]
+        if any(_course(m) != _course(first) or set(m.tasks) != set(tasks) for m in lives):
             note = "(task orders differ between lifetimes)"
             sheet.rows.append((agent, note, *[""] * len(tasks)))
             continue
-        values = np.mean([m.values for m in lives], axis=0)
-        for i, past in enumerate(lives[0].learned):
+        values = np.mean([m.values[:, [m.tasks.index(t) for t in tasks]] for m in lives], axis=0)
+        before, names = 0, list[str]()
+        for i, past in enumerate(first.learned):
+            fresh = dict.fromkeys(past[before:])
+            before, names = len(past), [labels.get(task, task) for task in fresh] or names
             cells = ["–" if isnan(v) else f"{v:.2f}" for v in values[i]]
-            sheet.rows.append(
-                (agent if i == 0 else "", labels.get(past[-1], past[-1]) if past else "–", *cells)
-            )
+            sheet.rows.append((agent if i == 0 else "", _together(names), *cells))
     return sheet
+
+
+def _course(matrix: Matrix) -> tuple[frozenset[tuple[int, str]], tuple[int, ...]]:
+    """Which tasks were learned in which block, and which blocks evaluated. Of tasks learned side by
+    side in one block it is chance which shows up first."""
+    return frozenset(matrix.lessons), matrix.blocks
+
+
+def _together(names: list[str]) -> str:
+    """The tasks that were learned last, between two evaluations; or how many."""
+    return ", ".join(names) or "–" if len(names) <= MOST else f"{len(names)} tasks"
