@@ -1,8 +1,9 @@
-"""Names that are safe as parts of a path and on a terminal."""
+"""Names that are safe as parts of a path and on a terminal, and some of them in a sentence."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from perdure.errors import NameRefused
 
@@ -32,3 +33,10 @@ def check_name(kind: str, name: object) -> str:
 def slug(name: str) -> str:
     """A checked name as one folder name: ``toy/goal-ne`` becomes ``toy--goal-ne``."""
     return check_name("folder", name).replace("/", "--").replace(" ", "_").replace(":", "-")
+
+
+def listed(tasks: Sequence[str]) -> str:
+    """Tasks in a sentence: ``a``, ``a and b``, ``a, b and c``; of more, how many."""
+    if len(tasks) > 3:
+        return f"{len(tasks)} tasks"
+    return " and ".join(filter(None, (", ".join(tasks[:-1]), *tasks[-1:])))

@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from perdure.arrays import Array
+from perdure.names import listed
 from perdure.store.history import History
 
 Lesson: TypeAlias = tuple[int, str]
@@ -29,8 +30,7 @@ class Stage:
     blocks: tuple[int, ...]
 
     def __str__(self) -> str:
-        names = " and ".join(self.tasks)
-        return names if len(self.tasks) < 4 else f"{len(self.tasks)} tasks"
+        return listed(self.tasks)
 
 
 @dataclass(frozen=True, eq=False)

@@ -78,8 +78,8 @@ def experiment(
                 factories[label] = agent
                 names.append(f"{label}={agent.__module__}.{agent.__qualname__}")
                 keys.setdefault("executor", "serial")
-    else:
-        names = [agents] if isinstance(agents, str) else list(agents)
-    plan = make_plan(RunSpec(curriculum, tuple(names), **keys), factories)
+        agents = names
+    keys["agents"] = agents
+    plan = make_plan(RunSpec(curriculum, **keys), factories)
     execute(plan, video=video)
     return Run(plan.path)

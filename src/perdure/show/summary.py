@@ -7,13 +7,12 @@ from math import isnan
 import numpy as np
 
 from perdure.measure.matrix import Matrix, evaluation_matrix
+from perdure.names import listed
 from perdure.show.names import task_labels
 from perdure.show.sheet import Sheet
 from perdure.store.history import common_measure, read_run
 from perdure.store.run import Run
 
-MOST = 3
-"""Tasks named in one cell."""
 COLUMNS = ("before", "acquired", "final", "forgotten")
 
 
@@ -80,7 +79,7 @@ def by_task(run: Run) -> Sheet:
             fresh = dict.fromkeys(past[before:])
             before, names = len(past), [labels.get(task, task) for task in fresh] or names
             cells = ["–" if isnan(v) else f"{v:.2f}" for v in values[i]]
-            sheet.rows.append((agent if i == 0 else "", _together(names), *cells))
+            sheet.rows.append((agent if i == 0 else "", listed(names) or "–", *cells))
     return sheet
 
 
@@ -88,8 +87,3 @@ def _course(matrix: Matrix) -> tuple[frozenset[tuple[int, str]], tuple[int, ...]
     """Which tasks were learned in which block, and which blocks evaluated. Of tasks learned side by
     side in one block it is chance which shows up first."""
     return frozenset(matrix.lessons), matrix.blocks
-
-
-def _together(names: list[str]) -> str:
-    """The tasks that were learned last, between two evaluations; or how many."""
-    return ", ".join(names) or "–" if len(names) <= MOST else f"{len(names)} tasks"
