@@ -47,10 +47,11 @@ def actions(count: int, steps: int):
 def ours_mt(names):
     from perdure.suites.metaworld.env import Sawyer, Sawyers
     from perdure.suites.metaworld.tasks import Settings
+    from perdure.types import Episode
 
     arms = Sawyers([Sawyer(n, Settings()) for n in names])
     for k in range(len(names)):
-        arms.reset(k, k)
+        arms.reset(k, Episode.alone(k))
     return arms
 
 
@@ -64,6 +65,7 @@ def upstream_mt(benchmark: str, strategy: str):
 def stepping(side: str) -> dict[str, float]:
     """CPU and wall microseconds of one environment's step, MT10, random actions."""
     from perdure.suites.metaworld.tasks import MT10
+    from perdure.types import Episode
 
     moves = actions(10, STEPS)
     if side == "limit":
@@ -85,7 +87,7 @@ def stepping(side: str) -> dict[str, float]:
         spent, best = [0.0], float("inf")
         for _ in range(ROUNDS):
             for k in range(10):
-                arms.reset(k, k)
+                arms.reset(k, Episode.alone(k))
             spent[0] = 0.0
             round_()
             best = min(best, spent[0])
@@ -96,7 +98,7 @@ def stepping(side: str) -> dict[str, float]:
 
         def begin() -> None:
             for k in slots:
-                arms.reset(k, k)
+                arms.reset(k, Episode.alone(k))
 
         def step(row) -> None:
             arms.step(slots, list(row))
@@ -131,12 +133,12 @@ def resetting() -> dict[str, float]:
     from metaworld.env_dict import ALL_V3_ENVIRONMENTS
     from metaworld.types import Task
 
-    from perdure.suites.metaworld.lean import lean
+    from perdure.suites.metaworld.fast_env import fast_env
     from perdure.suites.metaworld.tasks import MT10
 
     sums = {"upstream": 0.0, "new": 0.0, "seen": 0.0}
     for name in MT10:
-        ours, cls = lean(name)(), ALL_V3_ENVIRONMENTS[f"{name}-v3"]
+        ours, cls = fast_env(name)(), ALL_V3_ENVIRONMENTS[f"{name}-v3"]
         theirs = cls()
         best = dict.fromkeys(sums, float("inf"))
         for k in range(4):

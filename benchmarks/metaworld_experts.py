@@ -20,7 +20,7 @@ import numpy as np
 from perdure.agents.adapters.expert import ExpertAgent
 from perdure.suites.metaworld.env import Sawyer, Sawyers
 from perdure.suites.metaworld.tasks import NAMES, Settings, spaces_of
-from perdure.types import Context, World
+from perdure.types import Context, Episode, Setup
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results" / "metaworld-experts.md"
 SEEDS, GOALS, HORIZON = range(5), range(0, 50, 5), 500
@@ -47,10 +47,10 @@ def episodes(name: str, places: list[tuple[int, int]]):
     ]
     arms, slots = Sawyers([Sawyer(name, c) for c in chosen]), range(len(chosen))
     task = f"metaworld/{name}"
-    expert = ExpertAgent(World(*spaces_of(chosen[0]), len(chosen), 0, (task,)))
-    obs = np.stack([arms.reset(slot, 0) for slot in slots])
-    fresh = np.zeros(len(chosen), bool)
-    where = Context("eval", False, 0, (task,) * len(chosen), np.array(slots), fresh)
+    expert = ExpertAgent(Setup(*spaces_of(chosen[0]), len(chosen), 0, (task,)))
+    obs = np.stack([arms.reset(slot, Episode.alone(0)) for slot in slots])
+    episode_start = np.zeros(len(chosen), bool)
+    where = Context("eval", False, 0, (task,) * len(chosen), np.array(slots), episode_start)
     success, rewards = np.zeros((2, HORIZON, len(chosen)))
     for t in range(HORIZON):
         obs, rewards[t], _, _, infos = arms.step(slots, list(expert.act(obs, where)))

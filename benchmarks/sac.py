@@ -26,7 +26,7 @@ from sac_parts import ACTIONS, LR, REPLAY, SIZES, rows, widths
 from stable_baselines3.common.logger import configure
 
 from perdure.agents.learners.sac import SACAgent
-from perdure.types import World
+from perdure.types import Setup
 
 HERE = Path(__file__).parent
 ROUNDS = 9
@@ -52,8 +52,8 @@ class Ours:
         inputs, hidden = widths(size)
         names = tuple(f"task-{k}" for k in range(size.tasks))
         seen = spaces.Box(-np.inf, np.inf, (inputs,), np.float32)
-        world = World(seen, spaces.Box(-1, 1, (ACTIONS,), np.float32), size.tasks, 0, names)
-        self.agent = SACAgent(world, lr=LR, hidden=hidden, batch=size.batch // size.tasks)
+        setup = Setup(seen, spaces.Box(-1, 1, (ACTIONS,), np.float32), size.tasks, 0, names)
+        self.agent = SACAgent(setup, lr=LR, hidden=hidden, batch=size.batch // size.tasks)
         for replay, held in zip(self.agent.replays, rows(size), strict=True):
             replay.add(REPLAY, **held)
 

@@ -23,7 +23,8 @@ from gymnasium import spaces
 from gymnasium.vector import SyncVectorEnv
 
 from perdure.agent import Agent
-from perdure.run.loop import Life, Setting
+from perdure.run.config import LifetimeConfig
+from perdure.run.loop import LifetimeLoop
 from perdure.store.log import LifetimeLog
 from perdure.store.rows import Row
 from perdure.suites._cartpole import CartPoles
@@ -72,7 +73,7 @@ class Bench(Suite):
     def env(self, task):
         return make(task.name)
 
-    def many(self, task, count):
+    def batched_env(self, task, count):
         # What a user of gym/CartPole-v1 gets.
         return CartPoles(count) if task.name == "CartPole" and self.batched else None
 
@@ -119,11 +120,11 @@ def perdure(name, n, steps, batched=True, agent=Constant):
     suite = Bench(batched)
     task = Task("bench", name)
     curriculum = Curriculum("bench", (learn(Exposure(task, steps, "steps")),))
-    setting = Setting(curriculum, {"bench": suite}, *suite.spaces(task), seed=0, envs=n)
+    config = LifetimeConfig(curriculum, {"bench": suite}, *suite.spaces(task), seed=0, envs=n)
     with tempfile.TemporaryDirectory() as folder:
         start = time.process_time()
         with LifetimeLog(Path(folder) / "0", "constant", 0) as log:
-            Life(setting, agent(setting.world()), log).run()
+            LifetimeLoop(config, agent(config.setup()), log).run()
         return steps / (time.process_time() - start)
 
 

@@ -43,7 +43,8 @@ from perdure.agents.networks import learner as learners
 from perdure.agents.networks.adam import Adam
 from perdure.agents.strategies import ewc as ewc_module
 from perdure.registry import Spec
-from perdure.run.loop import Life, Setting
+from perdure.run.config import LifetimeConfig
+from perdure.run.loop import LifetimeLoop
 from perdure.run.plan import make_agent
 from perdure.store.log import LifetimeLog
 from perdure.types import Curriculum, Examples, Exposure, Suite, Task, learn
@@ -89,10 +90,10 @@ class Bench(Suite):
 class SmallClassifier(ClassifierAgent):
     """The classifier with the network that all sides share."""
 
-    def __init__(self, world, lr=LR):
-        super().__init__(world, lr=lr, hidden=(256,))
+    def __init__(self, setup, lr=LR):
+        super().__init__(setup, lr=lr, hidden=(256,))
         track = "pixels" if len(self.inputs.shape) == 3 else "features"
-        self.net = learners.network(world, lambda: network(track))
+        self.net = learners.network(setup, lambda: network(track))
         self.optimizer = Adam(self.net.parameters(), lr)
 
 
@@ -118,8 +119,8 @@ def perdure(track, strategy):
         else spaces.Box(-np.inf, np.inf, TRACKS[track].shape, np.float32)
     )
     curriculum = Curriculum("bench", blocks)
-    setting = Setting(curriculum, {"bench": suite}, space, spaces.Discrete(CLASSES), seed=0)
-    agent = make_agent(Spec.parse(spec(track, strategy)), setting.world(), SmallClassifier)
+    config = LifetimeConfig(curriculum, {"bench": suite}, space, spaces.Discrete(CLASSES), seed=0)
+    agent = make_agent(Spec.parse(spec(track, strategy)), config.setup(), SmallClassifier)
     fisher, spent = ewc_module.fisher, []
 
     def clocked(*args):
@@ -133,7 +134,7 @@ def perdure(track, strategy):
         with tempfile.TemporaryDirectory() as folder:
             start = time.process_time()
             with LifetimeLog(Path(folder) / "0", "bench", 0) as log:
-                Life(setting, agent, log).run()
+                LifetimeLoop(config, agent, log).run()
             if strategy in SPRUNG:
                 agent.strategy.end()  # The last task's, which nothing came after.
             whole = time.process_time() - start
@@ -156,7 +157,7 @@ def by_hand(track, strategy):
     parameters = list(net.parameters())
     optimizer = torch.optim.Adam(parameters, LR, fused=True)
     start, fisher = time.process_time(), 0.0
-    teacher, springs = None, []
+    teacher, penalty = None, []
     path = [torch.zeros_like(p) for p in parameters]
     for t, (inputs, labels) in enumerate(tasks):
         began = [p.detach().clone() for p in parameters]
@@ -173,7 +174,7 @@ def by_hand(track, strategy):
                 loss = loss / (t + 1) + kept * t / (t + 1)
             optimizer.zero_grad()
             loss.backward()
-            for stiffness, anchor in springs:
+            for stiffness, anchor in penalty:
                 for p, s, a in zip(parameters, stiffness, anchor, strict=True):
                     p.grad.addcmul_(s, p.detach() - a, value=STRENGTH)
             if strategy == "SI":
@@ -190,18 +191,18 @@ def by_hand(track, strategy):
                 w / ((a - b).square() + DAMPING)
                 for w, a, b in zip(path, anchor, began, strict=True)
             ]
-            if springs:
-                omega = [o + old for o, old in zip(omega, springs[0][0], strict=True)]
-            springs = [(omega, anchor)]
+            if penalty:
+                omega = [o + old for o, old in zip(omega, penalty[0][0], strict=True)]
+            penalty = [(omega, anchor)]
             path = [torch.zeros_like(p) for p in parameters]
         elif strategy in SPRUNG:
             since = time.process_time()
             found = squares(net, inputs, labels, track)
             fisher += time.process_time() - since
             anchor = [p.detach().clone() for p in parameters]
-            if strategy == "online EWC" and springs:
-                found = [f + old for f, old in zip(found, springs[0][0], strict=True)]
-            springs = [*springs, (found, anchor)] if strategy == "EWC" else [(found, anchor)]
+            if strategy == "online EWC" and penalty:
+                found = [f + old for f, old in zip(found, penalty[0][0], strict=True)]
+            penalty = [*penalty, (found, anchor)] if strategy == "EWC" else [(found, anchor)]
     images = TASKS * TRACKS[track].rows
     return 1000 * (time.process_time() - start) / images, 1000 * fisher / images
 

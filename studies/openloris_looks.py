@@ -34,7 +34,7 @@ TASKS = (0, 3, 8)
 def restored(plan: Plan, job_id: str) -> Any:
     """The agent of a lifetime as its last checkpoint has it."""
     job = plan.job(job_id)
-    agent = plan.make_agent(job.agent, plan.setting(job).world())
+    agent = plan.make_agent(job.agent, plan.config(job).setup())
     life = Lifetime.read(plan.path / job_id)
     state = life.load_state(life.commits[-1])
     agent.load({k.split("/", 1)[1]: v for k, v in state.items() if k.startswith("agent/")})
@@ -43,9 +43,9 @@ def restored(plan: Plan, job_id: str) -> Any:
 
 def frames(plan: Plan) -> list[list[tuple[Any, Any]]]:
     """For each of the tasks looked at: inputs and labels for learning, and for testing."""
-    setting = plan.setting(plan.jobs[0])
-    (suite,) = setting.suites.values()
-    exposures = (e for block in setting.curriculum.blocks for e in block.exposures)
+    config = plan.config(plan.jobs[0])
+    (suite,) = config.suites.values()
+    exposures = (e for block in config.curriculum.blocks for e in block.exposures)
     tasks = list({e.task.id: e.task for e in exposures}.values())
     out = []
     for k in TASKS:

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from perdure.agent import Agent
-from perdure.run.loop import Life, Setting
+from perdure.run.config import LifetimeConfig
+from perdure.run.loop import LifetimeLoop
 from perdure.run.validate import validate
 from perdure.store.log import LifetimeLog
 from perdure.testing.agents import read_rows
@@ -17,12 +18,12 @@ from perdure.types import Curriculum
 class Recorder(Agent):
     """Acts 1 and remembers every event and batch."""
 
-    def __init__(self, world):
-        super().__init__(world)
+    def __init__(self, setup):
+        super().__init__(setup)
         self.events, self.batches, self.acted = [], [], []
 
     def act(self, obs, ctx):
-        self.acted.append((np.array(obs), ctx, ctx.fresh[ctx.slots].tolist()))
+        self.acted.append((np.array(obs), ctx, ctx.episode_start[ctx.slots].tolist()))
         return np.ones(len(obs), int)
 
     def learn(self, batch, ctx):
@@ -38,17 +39,17 @@ class Recorder(Agent):
         self.events.append(("leave", ctx.event, ctx.tasks, ctx.learning))
 
 
-def setting_of(curriculum: Curriculum, **keys) -> Setting:
+def setting_of(curriculum: Curriculum, **keys) -> LifetimeConfig:
     ground = validate(curriculum)
     spaces = (ground.observation_space, ground.action_space)
-    return Setting(curriculum, ground.suites, *spaces, **{"seed": 0, **keys})
+    return LifetimeConfig(curriculum, ground.suites, *spaces, **{"seed": 0, **keys})
 
 
 def live(curriculum: Curriculum, agent=Recorder, path: Path | None = None, tmp=None, **keys):
     """One lifetime to its end: (rows, agent)."""
-    setting = setting_of(curriculum, **keys)
-    made = agent(setting.world())
+    config = setting_of(curriculum, **keys)
+    made = agent(config.setup())
     folder = path or tmp / "life"
-    with LifetimeLog(folder, "test", setting.seed) as log:
-        Life(setting, made, log).run()
+    with LifetimeLog(folder, "test", config.seed) as log:
+        LifetimeLoop(config, made, log).run()
     return read_rows(folder), made

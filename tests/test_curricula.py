@@ -82,14 +82,14 @@ def test_experts_get_the_same_total_exposure():
 
 
 def test_fingerprint_changes_with_everything_that_runs():
-    def make(amount=1, params=None, together=False):
+    def make(amount=1, params=None, parallel=False):
         block = learn(
-            Exposure(Task("toy", "count", params=params or {}), amount), together=together
+            Exposure(Task("toy", "count", params=params or {}), amount), parallel=parallel
         )
         return Curriculum("x", (block,)).fingerprint
 
     assert make() == make()
-    assert len({make(), make(2), make(params={"length": 3}), make(together=True)}) == 4
+    assert len({make(), make(2), make(params={"length": 3}), make(parallel=True)}) == 4
 
 
 def test_validation_says_where():

@@ -9,11 +9,22 @@ from typing import Any, ClassVar
 import numpy as np
 
 from perdure.seeds import rng_for
-from perdure.types import Array, Batch, Block, Context, Measures, Results, State, Transitions, World
+from perdure.types import (
+    Array,
+    Batch,
+    Block,
+    Context,
+    Measures,
+    ResultsSoFar,
+    Scope,
+    Setup,
+    State,
+    Transitions,
+)
 
 
 class Agent(ABC):
-    """A black box that lives one lifetime.
+    """A black box that is taken through one lifetime.
 
     The loop owns time, seeds, budgets, logging and checkpoints; the agent owns learning. All
     randomness comes from ``self.rng``: the loop checkpoints it, and lends another generator
@@ -23,9 +34,14 @@ class Agent(ABC):
     learns_from: ClassVar[tuple[str, ...]] = ("environments", "data")
     """What ``learn`` can take in; planning refuses a curriculum that offers something else."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.rng: np.random.Generator = rng_for(world.seed, "rng")
+    memory_scope: Scope = "episode"
+    """How long what :meth:`memory` holds is carried: through an ``episode``, a ``trial`` or a
+    ``block``. The loop calls :meth:`reset_memory` where a new one begins."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.observation_space, self.action_space = setup.observation_space, setup.action_space
+        self.rng: np.random.Generator = rng_for(setup.seed, "rng")
 
     @abstractmethod
     def act(self, obs: Any, ctx: Context) -> Array | Sequence[Any]:
@@ -36,7 +52,8 @@ class Agent(ABC):
         return None
 
     def observe(self, batch: Transitions, ctx: Context) -> None:
-        """Like ``learn`` in evaluation, without rewards: for agents with episode memory."""
+        """Like ``learn`` in evaluation: for agents with memory. Rewards are None unless the block
+        shows them."""
 
     def enter(self, ctx: Context) -> None:
         """A boundary opens: ``ctx.event`` says which."""
@@ -44,7 +61,7 @@ class Agent(ABC):
     def leave(self, ctx: Context) -> None:
         """A boundary closes."""
 
-    def choose(self, options: Sequence[Block], results: Results) -> int:
+    def choose(self, options: Sequence[Block], results: ResultsSoFar) -> int:
         """Which block next, where a curriculum lets the agent choose."""
         return int(self.rng.integers(len(options)))
 
@@ -61,4 +78,21 @@ class Agent(ABC):
         if state:
             raise NotImplementedError(
                 f"{type(self).__name__}.state() gives arrays but load() is not written"
+            )
+
+    # Memory: what is carried during an episode, trial or block and is no part of what was learned.
+
+    def reset_memory(self, slots: Array) -> None:
+        """Forget what is carried for these slots."""
+
+    def memory(self) -> State:
+        """What is carried now (recurrent states, past frames, an unfinished action chunk), as a
+        flat mapping of names to arrays. It is checkpointed; evaluation may change it."""
+        return {}
+
+    def load_memory(self, memory: State) -> None:
+        """Take over what ``memory()`` gave."""
+        if memory:
+            raise NotImplementedError(
+                f"{type(self).__name__}.memory() gives arrays but load_memory() is not written"
             )

@@ -9,12 +9,14 @@ from perdure.errors import CurriculumError
 from perdure.seeds import rng_for
 from perdure.types import (
     Block,
+    BlockChoice,
     BlockGenerator,
-    Choice,
     Curriculum,
     Exposure,
-    Results,
+    ResultsSoFar,
     Task,
+    Unit,
+    Visibility,
     evaluate,
     learn,
 )
@@ -79,23 +81,24 @@ def tasks_in_turn(
 def expert(curriculum: Curriculum, task: Task) -> Curriculum:
     """The single-task expert's curriculum: the same total exposure to one task alone, evaluated
     on it before and after as the lifelong curriculum evaluates it."""
-    learned: dict[str, int] = {}
-    evaluation: Exposure | None = None
+    learned: dict[tuple[Unit, int], int] = {}
+    first: dict[bool, tuple[Exposure, Visibility]] = {}
     for block in curriculum.fixed:
-        for learning, exposures in block.phases if block.kind != "adapt" else ():
-            for e in exposures:
+        for phase in block.phases if block.kind != "adapt" else ():
+            for e in phase.exposures:
                 if e.task.key != task.key:
                     continue
-                if learning:
-                    learned[e.unit] = learned.get(e.unit, 0) + e.amount
-                else:
-                    evaluation = evaluation or e
+                first.setdefault(phase.learning, (e, phase.visibility))
+                if phase.learning:
+                    key = (e.unit, e.episodes_per_trial)
+                    learned[key] = learned.get(key, 0) + e.amount
     if not learned:
         raise CurriculumError(f"curriculum {curriculum.name} never learns {task.id}: no expert")
-    block = learn(*(Exposure(task, n, unit) for unit, n in learned.items()))  # type: ignore[arg-type]
-    blocks: tuple[Block, ...] = (block,)
-    if evaluation is not None:
-        blocks = interleave(blocks, evaluate(evaluation))
+    exposures = (Exposure(task, n, unit, trial) for (unit, trial), n in learned.items())
+    blocks: tuple[Block, ...] = (learn(*exposures, visibility=first[True][1]),)
+    if False in first:
+        evaluation, visibility = first[False]
+        blocks = interleave(blocks, evaluate(evaluation, visibility=visibility))
     return Curriculum(f"{curriculum.name}/expert", blocks, about=f"Single-task expert on {task.id}")
 
 
@@ -140,7 +143,7 @@ def until(
                 amount = min(chunk, budget - used)
                 yield learn(Exposure(task, amount, unit))  # type: ignore[arg-type]
                 used += amount
-                results: Results = yield evaluate(Exposure(task, episodes))
+                results: ResultsSoFar = yield evaluate(Exposure(task, episodes))
                 if results.mean(measure, task=task.id, block=-1) >= threshold:
                     break
             yield everything
@@ -165,7 +168,7 @@ def agent_chosen(
     def generate() -> BlockGenerator:
         yield everything
         for _ in range(choices):
-            yield Choice(options)
+            yield BlockChoice(options)
             yield everything
 
     about = f"The agent picks its next task {choices} times"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import gymnasium
 
 Measures: TypeAlias = Mapping[str, float]
+Scope = Literal["episode", "trial", "block"]
 Unit = Literal["episodes", "steps", "epochs", "batches"]
 Kind = Literal["learn", "eval", "adapt"]
 
@@ -72,29 +73,47 @@ class Task:
             out["params"] = dict(self.params)
         return out
 
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Task:
+        """The task that :meth:`to_json` wrote."""
+        return cls(**values)
+
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
     """A task and how much of it. Episodes and steps drive its environment; epochs and batches
-    its data."""
+    its data.
+
+    ``episodes_per_trial`` consecutive episodes of a slot make a trial: they share the trial's
+    address, and with it the hidden goal or task instance that a suite draws from it.
+    """
 
     task: Task
     amount: int
     unit: Unit = "episodes"
+    episodes_per_trial: int = 1
 
     def __post_init__(self) -> None:
         where = f"exposure of {self.task.id}"
         if self.unit not in UNITS:
             raise CurriculumError(f"{where}: unit must be one of {UNITS}, got {self.unit!r}")
-        if isinstance(self.amount, bool) or not isinstance(self.amount, (int, np.integer)):
+        for name in ("amount", "episodes_per_trial"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+                raise CurriculumError(
+                    f"{where}: {name} must be a whole number"
+                    f"{f' of {self.unit}' if name == 'amount' else ''}, got {value!r}"
+                )
+            if value < 1:
+                raise CurriculumError(f"{where}: {name} must be at least 1, got {value}")
+            object.__setattr__(self, name, int(value))
+        per = self.episodes_per_trial
+        if per > 1 and self.on_data:
+            raise CurriculumError(f"{where}: data has no episodes, so no trials of {per} either")
+        if self.unit == "episodes" and self.amount % per:
             raise CurriculumError(
-                f"{where}: the amount must be a whole number of {self.unit}, got {self.amount!r}"
+                f"{where}: {self.amount} episodes are not whole trials of {per} episodes each"
             )
-        if self.amount < 1:
-            raise CurriculumError(
-                f"{where}: the amount must be at least 1 {self.unit}, got {self.amount}"
-            )
-        object.__setattr__(self, "amount", int(self.amount))
 
     @property
     def on_data(self) -> bool:
@@ -103,27 +122,71 @@ class Exposure:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON form."""
-        return {"task": self.task.to_json(), "amount": self.amount, "unit": self.unit}
+        out = {"task": self.task.to_json(), "amount": self.amount, "unit": self.unit}
+        if self.episodes_per_trial > 1:
+            out["episodes_per_trial"] = self.episodes_per_trial
+        return out
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Exposure:
+        """The exposure that :meth:`to_json` wrote."""
+        return cls(**{**values, "task": Task.from_json(values["task"])})
 
     def __str__(self) -> str:
         unit = self.unit
         if self.amount == 1:
             unit = {"episodes": "episode", "steps": "step", "epochs": "epoch"}.get(unit, "batch")  # type: ignore[assignment]
-        return f"{self.task.id} × {self.amount:,} {unit}"
+        trials = f" in trials of {self.episodes_per_trial}" if self.episodes_per_trial > 1 else ""
+        return f"{self.task.id} × {self.amount:,} {unit}{trials}"
+
+
+@dataclass(frozen=True, slots=True)
+class Visibility:
+    """What a phase of a block shows to the agent beside observations."""
+
+    rewards: bool | None = None
+    """None: while it learns, and not while it is evaluated."""
+    task_ids: bool = True
+    """Hidden everywhere where the run says so (``hide_tasks``)."""
+    instructions: bool | None = None
+    """None: where task ids are shown."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON form: what is not the default."""
+        values = {n: getattr(self, n) for n in ("rewards", "task_ids", "instructions")}
+        return {n: v for n, v in values.items() if v is not getattr(SHOWN, n)}
+
+
+SHOWN = Visibility()
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A part of a block: what is gone through, and whether the agent learns from it."""
+
+    learning: bool
+    exposures: tuple[Exposure, ...]
+    visibility: Visibility
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Exposures of one kind, in sequence or side by side (``together``).
+    """Exposures of one kind, in sequence or side by side (``parallel``).
 
     An ``adapt`` block snapshots the agent, learns ``exposures``, evaluates ``then``, and restores
-    the agent: meta-testing and probes.
+    the agent: meta-testing and probes. In it, the first trial that a slot plays of ``then`` is the
+    one it played last of ``exposures``, where their tasks are the same: adaptation is tested on what
+    was adapted to.
+
+    ``visibility`` says what the agent is shown; ``then_visibility``, what in ``then``.
     """
 
     kind: Kind
     exposures: tuple[Exposure, ...]
-    together: bool = False
+    parallel: bool = False
     then: tuple[Exposure, ...] = ()
+    visibility: Visibility = Visibility()
+    then_visibility: Visibility = Visibility()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "exposures", tuple(self.exposures))
@@ -141,16 +204,17 @@ class Block:
             raise CurriculumError("an adapt block needs 'then': what to evaluate after adapting")
 
     @property
-    def phases(self) -> tuple[tuple[bool, tuple[Exposure, ...]], ...]:
-        """(learning?, exposures) in the order they run."""
+    def phases(self) -> tuple[Phase, ...]:
+        """The phases in the order they run: two of an adapt block, else one."""
+        first = Phase(self.kind != "eval", self.exposures, self.visibility)
         if self.kind == "adapt":
-            return ((True, self.exposures), (False, self.then))
-        return ((self.kind == "learn", self.exposures),)
+            return (first, Phase(False, self.then, self.then_visibility))
+        return (first,)
 
     @property
     def width(self) -> int:
         """How many exposures run side by side at most."""
-        return max(len(self.exposures), len(self.then)) if self.together else 1
+        return max(len(self.exposures), len(self.then)) if self.parallel else 1
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON form."""
@@ -158,30 +222,49 @@ class Block:
             "kind": self.kind,
             "exposures": [e.to_json() for e in self.exposures],
         }
-        if self.together:
-            out["together"] = True
+        if self.parallel:
+            out["parallel"] = True
         if self.then:
             out["then"] = [e.to_json() for e in self.then]
+        for name in ("visibility", "then_visibility"):
+            if (shown := getattr(self, name)) != SHOWN:
+                out[name] = shown.to_json()
         return out
 
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Block:
+        """The block that :meth:`to_json` wrote."""
+        made = dict(values)
+        for name in ("exposures", "then"):
+            made[name] = tuple(Exposure.from_json(e) for e in values.get(name, ()))
+        for name in ("visibility", "then_visibility"):
+            made[name] = Visibility(**values.get(name, {}))
+        return cls(**made)
 
-def learn(*exposures: Exposure, together: bool = False) -> Block:
+
+def learn(*exposures: Exposure, parallel: bool = False, visibility: Visibility = SHOWN) -> Block:
     """A learn block."""
-    return Block("learn", exposures, together)
+    return Block("learn", exposures, parallel, visibility=visibility)
 
 
-def evaluate(*exposures: Exposure, together: bool = False) -> Block:
-    """An eval block: rewards are hidden from the agent."""
-    return Block("eval", exposures, together)
+def evaluate(*exposures: Exposure, parallel: bool = False, visibility: Visibility = SHOWN) -> Block:
+    """An eval block: rewards are hidden from the agent unless ``visibility`` shows them."""
+    return Block("eval", exposures, parallel, visibility=visibility)
 
 
-def adapt(*exposures: Exposure, then: Sequence[Exposure], together: bool = False) -> Block:
+def adapt(
+    *exposures: Exposure,
+    then: Sequence[Exposure],
+    parallel: bool = False,
+    visibility: Visibility = SHOWN,
+    then_visibility: Visibility = SHOWN,
+) -> Block:
     """An adapt block: snapshot, learn a little, evaluate ``then``, restore."""
-    return Block("adapt", exposures, together, tuple(then))
+    return Block("adapt", exposures, parallel, tuple(then), visibility, then_visibility)
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class BlockChoice:
     """What a generated curriculum may yield instead of a block: the agent picks one.
 
     The loop asks ``agent.choose(options, results)`` and records the answer, so that a resumed
@@ -196,7 +279,7 @@ class Choice:
             raise CurriculumError("a Choice needs at least one block to choose from")
 
 
-class Results(Protocol):
+class ResultsSoFar(Protocol):
     """What a generated curriculum sees: the results so far."""
 
     def mean(
@@ -218,7 +301,7 @@ class Results(Protocol):
         """How many blocks have ended."""
 
 
-BlockGenerator: TypeAlias = Generator["Block | Choice", Results, None]
+BlockGenerator: TypeAlias = Generator["Block | BlockChoice", ResultsSoFar, None]
 
 
 @dataclass(frozen=True)
@@ -251,7 +334,8 @@ class Curriculum:
                 raise CurriculumError(
                     f"curriculum {self.name} is empty: give it at least one block"
                 )
-            object.__setattr__(self, "tasks", _tasks_of(self.fixed))
+            every = (e for b in self.fixed for e in (*b.exposures, *b.then))
+            object.__setattr__(self, "tasks", distinct_tasks(every))
             object.__setattr__(self, "width", max(b.width for b in self.fixed))
         elif self.blocks:
             raise CurriculumError(f"curriculum {self.name}: give blocks or generate, not both")
@@ -265,7 +349,15 @@ class Curriculum:
         """All blocks known before running: ``before`` then ``blocks``."""
         return self.before + self.blocks
 
-    def walk(self) -> Iterator[tuple[str, Exposure]]:
+    @property
+    def shown_tasks(self) -> tuple[Task, ...]:
+        """The tasks whose identity some block shows to the agent; all of a generated curriculum's."""
+        if self.generate is not None:
+            return self.tasks
+        phases = (p for b in self.fixed for p in b.phases if p.visibility.task_ids)
+        return distinct_tasks(e for p in phases for e in p.exposures)
+
+    def placed_exposures(self) -> Iterator[tuple[str, Exposure]]:
         """Every exposure known before running, with words that say where it stands."""
         for i, block in enumerate(self.fixed):
             where = f"block {i} ({block.kind})"
@@ -284,6 +376,16 @@ class Curriculum:
             out["tasks"] = [t.to_json() for t in self.tasks]
         return out
 
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Curriculum:
+        """The curriculum that :meth:`to_json` wrote, of one that is not generated."""
+        if values.get("generated"):
+            raise CurriculumError(
+                f"curriculum {values['name']} is generated as it runs: its outline holds no blocks"
+            )
+        blocks, before = (map(Block.from_json, values.get(n, ())) for n in ("blocks", "before"))
+        return cls(values["name"], tuple(blocks), tuple(before))
+
     @property
     def fingerprint(self) -> str:
         """Twelve hex digits that change when anything that runs changes."""
@@ -291,17 +393,17 @@ class Curriculum:
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def _tasks_of(blocks: Sequence[Block]) -> tuple[Task, ...]:
+def distinct_tasks(exposures: Iterable[Exposure]) -> tuple[Task, ...]:
+    """The tasks of some exposures, each once, in the order they first come."""
     seen: dict[str, Task] = {}
-    for b in blocks:
-        for e in (*b.exposures, *b.then):
-            seen.setdefault(e.task.key, e.task)
+    for e in exposures:
+        seen.setdefault(e.task.key, e.task)
     return tuple(seen.values())
 
 
 @dataclass(frozen=True, slots=True)
-class World:
-    """What an agent is told when its life begins."""
+class Setup:
+    """What an agent is made with."""
 
     observation_space: gymnasium.Space[Any]
     action_space: gymnasium.Space[Any]
@@ -309,7 +411,16 @@ class World:
     """The most environments it will ever see side by side."""
     seed: int
     tasks: tuple[str, ...] = ()
-    """Task ids of the whole curriculum, empty when identity is hidden."""
+    """Ids of the tasks whose identity the curriculum shows; empty when identity is hidden."""
+    instructions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The phrasings of each of those tasks' instructions, where they have any."""
+    examples: Callable[[int, Array], Examples] | None = None
+    """Looks examples up again: ``examples(batch.source, batch.indices)``. For strategies that keep
+    references into past data instead of copies."""
+
+
+def _no_progress() -> float:
+    return 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,16 +435,34 @@ class Context:
     """Task id of each row of the batch; None when identity is hidden."""
     slots: Array
     """Slot number of each row of the batch. Slots whose budget is used up drop out."""
-    fresh: Array
+    episode_start: Array
     """For every slot (index it with ``slots``): is this the first step of an episode?"""
     event: str = ""
     """In enter and leave: ``lifetime``, ``block``, ``task`` or ``variant``."""
+    trial_start: Array = None  # type: ignore[assignment]
+    """For every slot: is this the first step of a trial? As ``episode_start`` unless it is given."""
+    instructions: tuple[str, ...] | None = None
+    """The instruction of each row's task, in the phrasing of this episode; None when it is hidden
+    or there is none."""
+    length: int | None = None
+    """Steps (batches, for data) of the exposure, or of all side by side; None if not known."""
+    fraction: Callable[[], float] = _no_progress
+
+    def __post_init__(self) -> None:
+        if self.trial_start is None:
+            object.__setattr__(self, "trial_start", self.episode_start)
 
     @property
     def task(self) -> str | None:
-        """The task id where one task runs alone; None when hidden. In a together block, the
+        """The task id where one task runs alone; None when hidden. In a parallel block, the
         first."""
         return self.tasks[0] if self.tasks else None
+
+    @property
+    def progress(self) -> float:
+        """How much of the exposure is done, from 0 to 1; of all together in a parallel block. A
+        learning-rate schedule reads it."""
+        return self.fraction()
 
 
 @dataclass(slots=True, eq=False)
@@ -343,7 +472,7 @@ class Transitions:
     obs: Any
     actions: Array
     rewards: Array | None
-    """None in evaluation."""
+    """None where they are hidden: in evaluation, unless the block shows them."""
     terminated: Array
     truncated: Array
     next_obs: Any
@@ -355,10 +484,18 @@ class Transitions:
 
 @dataclass(slots=True, eq=False)
 class Examples:
-    """A minibatch of labelled data or demonstrations."""
+    """A minibatch of labelled data or demonstrations.
+
+    ``inputs`` is an array, or a (nested) dict of arrays, whose first axis is the minibatch;
+    sequences have time as their second axis.
+    """
 
     inputs: Any
     targets: Array
+    source: int = -1
+    """Which of the lifetime's data sets they are from; -1 if they cannot be looked up again."""
+    indices: Array | None = None
+    """Where in that data set each of them is."""
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -386,21 +523,29 @@ class Suite(Protocol):
     """
 
     name: str
+    reset_options: bool = False
+    """Whether environments read ``options={"trial_seed": …, "episode": …}`` when they are reset:
+    what a trial's episodes share is to be drawn from ``trial_seed``, all else from the seed."""
 
     def tasks(self) -> Sequence[Task]:
         """The tasks to list and check; an open family lists examples."""
         ...
 
     def env(self, task: Task) -> gymnasium.Env[Any, Any]:
-        """A new environment; its ``reset(seed=s)`` alone decides an episode."""
+        """A new environment; its ``reset(seed=s)`` (and the trial's, see ``reset_options``) alone
+        decides an episode."""
         raise CurriculumError(f"{task.id} has no environment: give it epochs or batches")
 
-    def film(self, task: Task) -> gymnasium.Env[Any, Any]:
+    def instructions(self, task: Task) -> Sequence[str]:
+        """The task's instruction in one or several phrasings; none by default."""
+        return ()
+
+    def render_env(self, task: Task) -> gymnasium.Env[Any, Any]:
         """A new environment that plays the same episodes and, if it can be seen at all, renders
         them as ``rgb_array``."""
         return self.env(task)
 
-    def many(self, task: Task, count: int) -> Many | None:
+    def batched_env(self, task: Task, count: int) -> BatchedEnv | None:
         """``count`` environments stepped by one call, or None: then they are made by ``env``."""
         return None
 
@@ -432,14 +577,34 @@ class Suite(Protocol):
         return None
 
 
-class Many(Protocol):
+class Episode(NamedTuple):
+    """What decides an episode."""
+
+    seed: int
+    trial_seed: int
+    """Equal for all episodes of a trial; the seed itself where a trial is one episode."""
+    number: int
+    """Which episode of its exposure it is."""
+
+    @classmethod
+    def alone(cls, seed: int) -> Episode:
+        """The episode of a seed that is a trial of its own."""
+        return cls(seed, seed, 0)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """As ``reset`` gets it from a suite with ``reset_options``."""
+        return {"trial_seed": self.trial_seed, "episode": self.number}
+
+
+class BatchedEnv(Protocol):
     """Several environments of one task, stepped by one call. Optional: a suite that can do this
-    faster than one environment after another returns it from :meth:`Suite.many`."""
+    faster than one environment after another returns it from :meth:`Suite.batched_env`."""
 
-    def reset(self, slot: int, seed: int) -> Any:
-        """Begin the episode of this seed in one slot; its first observation."""
+    def reset(self, slot: int, episode: Episode) -> Any:
+        """Begin an episode in one slot; its first observation."""
 
-    def expect(self, seeds: Sequence[int]) -> None:
+    def expect(self, episodes: Sequence[Episode]) -> None:
         """Which episodes come next, should it help to know. Not all of them need come."""
 
     def step(
@@ -453,11 +618,12 @@ class Many(Protocol):
         """Let go of everything."""
 
 
-class Startable(Protocol):
-    """A :class:`Many` whose steps may begin before they are asked for. Where several tasks run side
-    by side, all of them are started before the first is stepped, so that their work can overlap."""
+class AsyncBatchedEnv(Protocol):
+    """A :class:`BatchedEnv` whose steps may begin before they are asked for. Where several tasks run
+    side by side, all of them are started before the first is stepped, so that their work can
+    overlap."""
 
-    def start(self, slots: Sequence[int], actions: Sequence[Any]) -> None:
+    def step_async(self, slots: Sequence[int], actions: Sequence[Any]) -> None:
         """The next ``step`` will be with these slots and actions."""
 
 

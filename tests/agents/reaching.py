@@ -26,6 +26,6 @@ def twins(steps: int = 4000, episodes: int = 20) -> Curriculum:
     """Two tasks side by side that look the same: follow half of what is seen, or go against it. Who
     does not know which task it is in can do no better than stand still."""
     tasks = _twins()
-    block = learn(*(Exposure(t, steps, "steps") for t in tasks), together=True)
+    block = learn(*(Exposure(t, steps, "steps") for t in tasks), parallel=True)
     final = evaluate(*(Exposure(t, episodes) for t in tasks))
     return Curriculum("twins", curricula.interleave([block], final))

@@ -6,25 +6,31 @@ from gymnasium import spaces
 
 import perdure
 from perdure.errors import SpecError
-from perdure.types import Context, Transitions, World
+from perdure.types import Context, Setup, Transitions
 
 torch = pytest.importorskip("torch")
 
 from perdure.agents.learners.ppo import PPOAgent
-from perdure.agents.networks.rollout import features, gae, judge, linear_values, ridge
+from perdure.agents.networks.rollout_buffer import (
+    advantages_and_returns,
+    features,
+    gae,
+    linear_values,
+    ridge,
+)
 from perdure.testing import check_agent
 
 BOX = spaces.Box(-np.inf, np.inf, (1,), np.float32)
 
 
 def agent(tasks=("a",), slots=3, **params):
-    return PPOAgent(World(BOX, BOX, slots, 0, tuple(tasks)), **params)
+    return PPOAgent(Setup(BOX, BOX, slots, 0, tuple(tasks)), **params)
 
 
-def step(agent, slots, fresh, tasks=None, ends=False, obs=0.0):
+def step(agent, slots, episode_start, tasks=None, ends=False, obs=0.0):
     """One step of these slots, of which the fresh begin an episode."""
-    n, all_fresh = len(slots), np.zeros(agent.world.slots, bool)
-    all_fresh[fresh] = True
+    n, all_fresh = len(slots), np.zeros(agent.setup.slots, bool)
+    all_fresh[episode_start] = True
     ctx = Context("learn", True, 0, tasks, np.array(slots), all_fresh)
     seen = np.full((n, 1), obs, np.float32)
     actions, ended = agent.act(seen, ctx), np.full(n, ends)
@@ -72,7 +78,7 @@ def test_returns_that_are_linear_in_the_features_are_met():
     values, after = linear_values(rows, obs, obs, 1.0)
     assert values == pytest.approx(np.tile(np.arange(40, 0, -1.0), 2), abs=0.01)
     assert after[:39] == pytest.approx(values[1:40], abs=0.01) and after[39] == 0
-    advantages, returns = judge(rows, obs, obs, None, 1.0, 0.9)
+    advantages, returns = advantages_and_returns(rows, obs, obs, None, 1.0, 0.9)
     assert advantages.numpy() == pytest.approx(np.zeros(80), abs=0.02)
     assert returns.numpy() == pytest.approx(values, abs=0.02)
 
@@ -108,7 +114,7 @@ def test_advantages_are_returns_less_values_without_lambda():
     # What follows a step is the next row's observation, one step later.
     follow = torch.cat([obs[1:], obs[:1]])
     rows["time"][:] = np.arange(30)
-    advantages, _ = judge(rows, obs, follow, None, 0.9, 1.0)
+    advantages, _ = advantages_and_returns(rows, obs, follow, None, 0.9, 1.0)
     values, _ = linear_values(rows, obs, follow, 0.9)
     returns = gae(rows["rewards"], np.zeros(30), np.zeros(30), rows["cut"], 0.9, 1.0)
     assert advantages.numpy() == pytest.approx(returns - values, abs=1e-4)
@@ -140,7 +146,7 @@ class Clocked(PPOAgent):
 
 def test_time_is_right_in_the_loop(tmp_path):
     """Through blocks that stop in mid-episode, probes, evaluations, and slots that idle."""
-    check_agent(lambda world: Clocked(world, rollout=16, batch=8), ("toy/check,task=count",))
+    check_agent(lambda setup: Clocked(setup, rollout=16, batch=8), ("toy/check,task=count",))
     assert Clocked.checked > 100
 
 
@@ -180,8 +186,8 @@ def test_without_a_critic_nothing_is_learned_of_values():
 @pytest.mark.parametrize("name", ["ppo", "trpo"])
 def test_what_cannot_be_a_baseline_is_refused(name):
     make = perdure.registry.load("agents", name)
-    picture = World(spaces.Box(0, 1, (20, 20, 3), np.float32), BOX, 1, 0, ())
+    picture = Setup(spaces.Box(0, 1, (20, 20, 3), np.float32), BOX, 1, 0, ())
     with pytest.raises(SpecError, match="flat observations"):
         make(picture, baseline="linear")
     with pytest.raises(SpecError, match="'mlp' or 'linear', got 'none'"):
-        make(World(BOX, BOX, 1, 0, ()), baseline="none")
+        make(Setup(BOX, BOX, 1, 0, ()), baseline="none")

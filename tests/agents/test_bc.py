@@ -11,9 +11,9 @@ from gymnasium import spaces
 
 from perdure.agents.learners.bc import BCAgent
 from perdure.errors import AgentFault, SpecError
-from perdure.types import Context, Examples, Transitions, World
+from perdure.types import Context, Examples, Setup, Transitions
 
-WORLD = World(
+WORLD = Setup(
     spaces.Box(-np.inf, np.inf, (3,), np.float64), spaces.Box(-2.0, 4.0, (2,), np.float32), 1, 0
 )
 
@@ -77,7 +77,7 @@ def test_a_saved_learner_goes_on_alike():
 
 
 def test_what_it_refuses():
-    labels = World(WORLD.observation_space, spaces.Discrete(3), 1, 0)
+    labels = Setup(WORLD.observation_space, spaces.Discrete(3), 1, 0)
     with pytest.raises(SpecError, match="classifier"):
         BCAgent(labels)
     nothing = np.zeros((1, 3))

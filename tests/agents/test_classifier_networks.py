@@ -15,19 +15,19 @@ from gymnasium import spaces
 from perdure.errors import SpecError, UnknownName
 from perdure.registry import Spec
 from perdure.run.plan import make_agent
-from perdure.types import Context, Examples, World
+from perdure.types import Context, Examples, Setup
 
 torch = pytest.importorskip("torch")
 
 from perdure.agents.networks.encoders import Dropout, Inputs
-from perdure.agents.strategies.memory import Distinct
+from perdure.agents.strategies.row_memory import Distinct
 
 
-def world(*shape: int, dtype: Any = np.uint8, classes: int = 5) -> World:
-    return World(spaces.Box(0, 255, shape, dtype), spaces.Discrete(classes), 1, 0)
+def setup(*shape: int, dtype: Any = np.uint8, classes: int = 5) -> Setup:
+    return Setup(spaces.Box(0, 255, shape, dtype), spaces.Discrete(classes), 1, 0)
 
 
-def made(spec: str, where: World) -> Any:
+def made(spec: str, where: Setup) -> Any:
     agent = make_agent(Spec.parse(spec), where)
     agent.rng = np.random.default_rng(3)
     return agent
@@ -47,7 +47,7 @@ def size(net: Any) -> int:
 
 
 def test_the_authors_network() -> None:
-    where = World(spaces.Box(0, 255, (50, 50, 3), np.uint8), spaces.Discrete(121), 1, 0)
+    where = Setup(spaces.Box(0, 255, (50, 50, 3), np.uint8), spaces.Discrete(121), 1, 0)
     agent = made("classifier,preset=openloris", where)
     # Thirteen convolutions with norms, and 512-4096-4096-121.
     widths = [3, 64, 64, 128, 128, *[256] * 3, *[512] * 6]
@@ -60,26 +60,26 @@ def test_the_authors_network() -> None:
 
 
 def test_presets_reach_strategies_and_explicit_values_win() -> None:
-    ewc = made("ewc+classifier,preset=openloris,convolutions=small,hidden=[8]", world(32, 32, 3))
+    ewc = made("ewc+classifier,preset=openloris,convolutions=small,hidden=[8]", setup(32, 32, 3))
     keep = ewc.strategy
     assert (keep.strength, keep.seen.capacity, keep.divisor) == (5240.0, 12_283, "n-1")
     assert ewc.learner.optimizer.lr == 1e-4 and ewc.learner.net[1].in_features == 8
-    small = made("online_ewc+classifier,preset=openloris-small,strength=7", world(32, 32, 3))
+    small = made("online_ewc+classifier,preset=openloris-small,strength=7", setup(32, 32, 3))
     assert small.strategy.strength == 7 and small.strategy.decay == 1
-    si = made("si+classifier,preset=openloris-small", world(32, 32, 3)).strategy
+    si = made("si+classifier,preset=openloris-small", setup(32, 32, 3)).strategy
     assert (si.strength, si.damping) == (0.3, 0.2)
     with pytest.raises(UnknownName, match="openloris-small"):
-        made("ewc+classifier,preset=openloris-smal", world(32, 32, 3))
+        made("ewc+classifier,preset=openloris-smal", setup(32, 32, 3))
 
 
 def test_feedback_has_the_authors_mlp_and_generators_their_vae() -> None:
-    rtf = made("rtf+classifier,preset=openloris", world(50, 50, 3, classes=121))
+    rtf = made("rtf+classifier,preset=openloris", setup(50, 50, 3, classes=121))
     assert size(rtf.learner.net) == 7501 * 400 + 401 * 400 + 401 * 121
     decoder = rtf.strategy.feedback.net.decoder
     assert size(decoder) == 101 * 400 + 401 * 400 + 401 * 7500
     dgr = made(
         "dgr+classifier,preset=openloris,convolutions=none,hidden=[4]",
-        world(50, 50, 3, classes=121),
+        setup(50, 50, 3, classes=121),
     )
     vae = dgr.strategy.generator.net
     assert size(vae.encoder) == 7501 * 400 + 401 * 400 and size(vae.decoder) == size(decoder)
@@ -87,11 +87,11 @@ def test_feedback_has_the_authors_mlp_and_generators_their_vae() -> None:
 
 def test_networks_are_refused_where_they_do_not_fit() -> None:
     with pytest.raises(SpecError, match="one of plain, none, small, vgg16"):
-        made("classifier,convolutions=vgg", world(50, 50, 3))
+        made("classifier,convolutions=vgg", setup(50, 50, 3))
     with pytest.raises(SpecError, match="32 pixels are one, got 24"):
-        made("classifier,convolutions=vgg16", world(24, 24, 3))
+        made("classifier,convolutions=vgg16", setup(24, 24, 3))
     with pytest.raises(SpecError, match="dropout"):
-        made("classifier,dropout=1", world(50, 50, 3))
+        made("classifier,dropout=1", setup(50, 50, 3))
 
 
 def test_dropout_drops_its_part_and_keeps_the_mean() -> None:
@@ -105,7 +105,7 @@ def test_dropout_drops_its_part_and_keeps_the_mean() -> None:
 
 
 def test_dropout_draws_from_the_agent_and_leaves_torch_alone() -> None:
-    agent = made("classifier,dropout=0.5,convolutions=small,hidden=[16]", world(32, 32, 3))
+    agent = made("classifier,dropout=0.5,convolutions=small,hidden=[16]", setup(32, 32, 3))
     batch = pictures(32)
     before = torch.random.get_rng_state()
     agent.learn(batch, CTX)
@@ -116,7 +116,7 @@ def test_dropout_draws_from_the_agent_and_leaves_torch_alone() -> None:
     assert torch.equal(torch.random.get_rng_state(), before)
     # From the same state, with the same generator, the next step is the same.
     saved = agent.state()
-    other = made("classifier,dropout=0.5,convolutions=small,hidden=[16]", world(32, 32, 3))
+    other = made("classifier,dropout=0.5,convolutions=small,hidden=[16]", setup(32, 32, 3))
     other.load(saved)
     other.rng.bit_generator.state = drawn
     assert agent.learn(batch, CTX) == other.learn(batch, CTX)
@@ -165,7 +165,7 @@ def test_the_studies_name_agents_that_exist() -> None:
         agents |= {(text, features) for text in study["agents"]}
     assert len(agents) >= 18
     for text, features in sorted(agents):
-        made(text, world(1280, dtype=np.float32) if features else world(32, 32, 3))
+        made(text, setup(1280, dtype=np.float32) if features else setup(32, 32, 3))
 
 
 @pytest.mark.parametrize("name", ["dgr", "dgr_distill", "rtf"])
@@ -179,7 +179,7 @@ def test_generators_make_up_pixels_and_features(name: str, track: str) -> None:
     else:
         space = spaces.Box(0, 6, (40,), np.float32)
         shown = np.repeat(6 * rng.random((1, 40), np.float32), 6, axis=0)
-    where = World(space, spaces.Discrete(5), 1, 0)
+    where = Setup(space, spaces.Discrete(5), 1, 0)
     agent = made(f"{name}+classifier,preset=openloris-small,convolutions=none,lr=3e-3", where)
     none = np.zeros(0, int)
     for task in "ab":

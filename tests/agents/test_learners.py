@@ -19,7 +19,7 @@ from perdure import registry
 from perdure.agent import Agent
 from perdure.errors import AgentFault, SpecError
 from perdure.seeds import pack_rng, seed_for, unpack_rng
-from perdure.types import Context, Examples, Task, Transitions, World
+from perdure.types import Context, Examples, Setup, Task, Transitions
 
 torch = pytest.importorskip("torch")
 
@@ -28,7 +28,7 @@ from perdure.agents.networks.encoders import SYMBOLS, Inputs, encoder_for
 from perdure.agents.networks.exploration import EpsilonGreedy
 from perdure.agents.networks.policies import Gaussian, policy_for
 from perdure.agents.networks.ring import Ring
-from perdure.agents.networks.rollout import gae
+from perdure.agents.networks.rollout_buffer import gae
 
 # A small driver: the learners are tested without the loop.
 
@@ -40,20 +40,20 @@ class Drive:
         self.agent, self.task, self.seed, self.episodes = agent, task, seed, 0
         suite = registry.suite_of(task)
         self.envs = [suite.env(task) for _ in range(envs)]
-        self.fresh = np.ones(envs, bool)
+        self.episode_start = np.ones(envs, bool)
         self.obs = [self._reset(i) for i in range(envs)]
         self.returns, self.totals = [], np.zeros(envs)
         self.actions: list[Any] = []
 
     def _reset(self, i: int) -> Any:
         self.episodes += 1
-        self.fresh[i] = True
+        self.episode_start[i] = True
         return self.envs[i].reset(seed=seed_for(self.seed, self.episodes))[0]
 
     def context(self, learning: bool, slots: list[int], event: str = "") -> Context:
         kind = "learn" if learning else "eval"
         ids = (self.task.id,) * len(slots or self.envs)
-        return Context(kind, learning, 0, ids, np.array(slots, int), self.fresh, event)
+        return Context(kind, learning, 0, ids, np.array(slots, int), self.episode_start, event)
 
     def enter(self, learning: bool = True) -> None:
         for event in ("block", "task", "variant"):
@@ -85,7 +85,7 @@ class Drive:
             self.agent.learn(batch, ctx)
         else:
             self.agent.observe(batch, ctx)
-        self.fresh[slots] = False
+        self.episode_start[slots] = False
         for k, i in enumerate(slots):
             self.totals[i] += rewards[k]
             self.obs[i] = after[k]
@@ -99,7 +99,7 @@ def make(name: str, task: Task, slots: int = 4, seed: int = 0, **params: Any) ->
     observation, action = registry.suite_of(task).spaces(task)
     tasks = tuple(dict.fromkeys((task.id, OTHER.id)))
     agent: Agent = registry.load("agents", name)(
-        World(observation, action, slots, seed, tasks), **params
+        Setup(observation, action, slots, seed, tasks), **params
     )
     return agent
 
@@ -208,7 +208,7 @@ def test_values_go_on_through_truncation_but_not_through_the_end(name: str, ends
     params |= {"lr": 0.01, "every": 1, "target": 10} if name == "dqn" else {}
     params |= {"lr": 0.01, "lam": 0.5, "entropy": 0.0, "epochs": 2} if name == "ppo" else {}
     agent: Any = registry.load("agents", name)(
-        World(Corridor.observation_space, Corridor.action_space, 1, 0), **params
+        Setup(Corridor.observation_space, Corridor.action_space, 1, 0), **params
     )
     obs = np.ones((1, 1), np.float32)
     ctx = Context("learn", True, 0, None, np.arange(1), np.ones(1, bool))

@@ -11,12 +11,12 @@ from perdure import registry
 from perdure.errors import UnknownName
 from perdure.registry import Spec
 from perdure.run.plan import make_agent
-from perdure.types import World
+from perdure.types import Setup
 
 pytest.importorskip("torch")
 
 BOX = spaces.Box(-1, 1, (3,), np.float32)
-WORLD = World(BOX, BOX, 2, 0, ("a", "b"))
+WORLD = Setup(BOX, BOX, 2, 0, ("a", "b"))
 
 
 def made(text):

@@ -10,7 +10,7 @@ import perdure
 from perdure.errors import SpecError
 from perdure.run.plan import RunSpec, make_plan
 from perdure.testing import check_agent
-from perdure.types import World
+from perdure.types import Setup
 
 torch = pytest.importorskip("torch")
 
@@ -80,8 +80,8 @@ def test_packnet_keeps_what_ppo_forgets(tmp_path):
 def test_fisher_of_sac_is_that_of_single_samples(multihead):
     """Its stacked layers are no nn.Linear, so they go the long way; critics have no part in it."""
     space = spaces.Box(-1, 1, (2,), np.float32)
-    world = World(space, space, 1, 0, ("a", "b"))
-    sac = SACAgent(world, hidden=(5,), multihead=multihead)
+    setup = Setup(space, space, 1, 0, ("a", "b"))
+    sac = SACAgent(setup, hidden=(5,), multihead=multihead)
     with torch.no_grad():
         sac.net.actor.weights[-1].mul_(500)
     rng = np.random.default_rng(0)

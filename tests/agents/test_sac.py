@@ -10,16 +10,16 @@ import perdure
 from perdure.agents.learners.sac import SACAgent
 from perdure.errors import SpecError
 from perdure.testing import check_agent
-from perdure.types import Context, Transitions, World
+from perdure.types import Context, Setup, Transitions
 
 
-def world(tasks=("a",), action=None):
+def setup(tasks=("a",), action=None):
     action = action or spaces.Box(np.array([-1, -3], np.float32), np.array([1, 5], np.float32))
-    return World(spaces.Box(-1, 1, (5,), np.float32), action, 1, 0, tuple(tasks))
+    return Setup(spaces.Box(-1, 1, (5,), np.float32), action, 1, 0, tuple(tasks))
 
 
 def filled(**params):
-    agent = SACAgent(world(("a", "b")), hidden=(8, 8), batch=4, **params)
+    agent = SACAgent(setup(("a", "b")), hidden=(8, 8), batch=4, **params)
     rng = np.random.default_rng(1)
     for replay in agent.replays:
         replay.add(
@@ -85,7 +85,7 @@ def test_heads_are_apart():
 
 
 def test_actions_fill_their_space():
-    agent = SACAgent(world(), hidden=(8,), start=10)
+    agent = SACAgent(setup(), hidden=(8,), start=10)
     ctx = Context("learn", True, 0, ("a",) * 200, np.arange(200), np.zeros(200, bool))
     drawn = agent.act(np.zeros((200, 5), np.float32), ctx)
     assert (drawn >= [-1, -3]).all() and (drawn <= [1, 5]).all()
@@ -98,7 +98,7 @@ def test_it_keeps_its_promises():
 
 def test_discrete_actions_are_refused():
     with pytest.raises(SpecError, match="bounded Box"):
-        SACAgent(world(action=spaces.Discrete(3)))
+        SACAgent(setup(action=spaces.Discrete(3)))
 
 
 @pytest.mark.slow
@@ -117,7 +117,7 @@ def test_it_solves_reach(tmp_path):
 def two(**params):
     """An agent of two slots, and a function that steps both in two tasks side by side."""
     space = spaces.Box(-1, 1, (5,), np.float32)
-    agent = SACAgent(World(space, space, 2, 0, ("a", "b")), hidden=(8,), batch=4, **params)
+    agent = SACAgent(Setup(space, space, 2, 0, ("a", "b")), hidden=(8,), batch=4, **params)
     agent.enter(Context("learn", True, 0, ("a", "b"), np.arange(2), np.ones(2, bool), "task"))
     ctx = Context("learn", True, 0, ("a", "b"), np.arange(2), np.zeros(2, bool))
     obs, off = np.zeros((2, 5), np.float32), np.zeros(2, bool)

@@ -26,7 +26,8 @@ from perdure import registry
 from perdure.agents.adapters._globals import Guest
 from perdure.agents.adapters.sb3 import SB3Agent
 from perdure.errors import AgentFault, PerdureError, SpecError, UnknownName
-from perdure.run.loop import Life, Setting
+from perdure.run.config import LifetimeConfig
+from perdure.run.loop import LifetimeLoop
 from perdure.seeds import seed_for
 from perdure.store.log import LifetimeLog
 from perdure.types import (
@@ -34,9 +35,9 @@ from perdure.types import (
     Curriculum,
     Examples,
     Exposure,
+    Setup,
     Task,
     Transitions,
-    World,
     evaluate,
     learn,
 )
@@ -92,25 +93,25 @@ def steps(amount: int, where: Task) -> Curriculum:
     return Curriculum("one", (learn(Exposure(where, amount, "steps")),))
 
 
-def setting(curriculum: Curriculum, envs: int, checkpoint: int = 10**9) -> Setting:
+def config(curriculum: Curriculum, envs: int, checkpoint: int = 10**9) -> LifetimeConfig:
     suites = {t.suite: registry.suite(t.suite) for t in curriculum.tasks}
     first = curriculum.tasks[0]
     seen, done = suites[first.suite].spaces(first)
-    return Setting(curriculum, suites, seen, done, 5, envs, checkpoint=checkpoint)
+    return LifetimeConfig(curriculum, suites, seen, done, 5, envs, checkpoint=checkpoint)
 
 
 def live(
     path: Path,
     curriculum: Curriculum,
-    make: Callable[[World], SB3Agent],
+    make: Callable[[Setup], SB3Agent],
     envs: int = 1,
     checkpoint: int = 10**9,
 ) -> tuple[SB3Agent, list[Any]]:
     """A lifetime in the real loop: the agent at its end, and the rows."""
-    job = setting(curriculum, envs, checkpoint)
-    agent = make(job.world())
+    job = config(curriculum, envs, checkpoint)
+    agent = make(job.setup())
     with LifetimeLog(path, "sb3", 0) as log:
-        Life(job, agent, log).run()
+        LifetimeLoop(job, agent, log).run()
         return agent, log.committed_rows()
 
 
@@ -139,7 +140,7 @@ def seeds_of(rows: list[Any], block: int = 0) -> list[int]:
 def own(agent: SB3Agent, where: Task, envs: int, seeds: list[int], algo: str, **params: Any) -> Any:
     """The same model built by Stable-Baselines3 alone."""
     venv = SeededVecEnv(lambda: registry.suite("gym").env(where), envs, seeds)
-    seed = seed_for(agent.world.seed, "init")
+    seed = seed_for(agent.setup.seed, "init")
     return getattr(sb3, algo)(env=venv, seed=seed, device="cpu", **copy.deepcopy(params))
 
 
@@ -190,7 +191,7 @@ def test_ends_bit_equal_to_learn(
         tmp_path, steps(amount, where), lambda w: SB3Agent(w, algo, **total, **params), envs
     )
     if "action_noise" in params:
-        dim = agent.world.action_space.shape
+        dim = agent.setup.action_space.shape
         sigma = np.full(dim, params["action_noise"])
         params = {**params, "action_noise": NormalActionNoise(np.zeros(dim), sigma)}
     policy = {"dict": "MultiInputPolicy", "image": "CnnPolicy"}.get(
@@ -289,11 +290,11 @@ def test_resumes_bit_exactly_anywhere(
     )
     whole, rows = live(tmp_path / "whole", curriculum, lambda w: SB3Agent(w, **params), envs, 23)
     for death in (25, 47):
-        job, path = setting(curriculum, envs, 23), tmp_path / str(death)
-        agent = Mortal(job.world(), **params)
+        job, path = config(curriculum, envs, 23), tmp_path / str(death)
+        agent = Mortal(job.setup(), **params)
         agent.lives = death
         with LifetimeLog(path, "sb3", 0) as log, pytest.raises(PerdureError, match="Stop"):
-            Life(job, agent, log).run()
+            LifetimeLoop(job, agent, log).run()
         with LifetimeLog(path, "sb3", 0) as log:
             assert log.position is not None, "there is something to go on from"
         again, same = live(path, curriculum, lambda w: SB3Agent(w, **params), envs, 23)
@@ -319,7 +320,7 @@ def test_global_generators_are_untouched_and_agents_do_not_disturb_each_other() 
     np.random.normal()  # Leaves a spare draw behind, which is part of the state.
     torch.manual_seed(1)
     before = everything_global()
-    world = setting(steps(1, PENDULUM), 2).world()
+    setup = config(steps(1, PENDULUM), 2).setup()
 
     def walk(agents: list[SB3Agent], disturb: bool) -> list[dict[str, Any]]:
         ctx = Context("learn", True, 0, None, np.arange(2), np.ones(2, bool))
@@ -338,7 +339,7 @@ def test_global_generators_are_untouched_and_agents_do_not_disturb_each_other() 
         return [dict(a.state()) for a in agents]
 
     def make() -> SB3Agent:
-        return SB3Agent(world, "SAC", learning_starts=10, batch_size=8, action_noise=0.1)
+        return SB3Agent(setup, "SAC", learning_starts=10, batch_size=8, action_noise=0.1)
 
     alone = walk([make()], disturb=False)[0]
     assert everything_global() == before
@@ -379,9 +380,9 @@ def test_a_fault_inside_puts_the_global_generators_back() -> None:
 
 
 def test_evaluation_changes_nothing_and_is_deterministic() -> None:
-    world = setting(steps(1, CARTPOLE), 2).world()
+    setup = config(steps(1, CARTPOLE), 2).setup()
     for algo in ("PPO", "DQN"):
-        agent = SB3Agent(world, algo)
+        agent = SB3Agent(setup, algo)
         before = agent.state()
         ctx = Context("eval", False, 0, None, np.arange(2), np.ones(2, bool))
         obs = np.random.default_rng(0).normal(size=(2, 4)).astype(np.float32)
@@ -404,8 +405,8 @@ def advantages(rewards: Any, values: Any, last: float, gamma: float, lam: float)
 
 def test_on_policy_learns_from_every_row_whatever_slots_are_active() -> None:
     """Two of three slots, then one: one column, each trajectory's advantages by itself."""
-    world = World(spaces.Box(-1, 1, (2,), np.float32), spaces.Discrete(2), 3, 0)
-    agent = SB3Agent(world, "PPO", n_steps=4, batch_size=4, n_epochs=1)
+    setup = Setup(spaces.Box(-1, 1, (2,), np.float32), spaces.Discrete(2), 3, 0)
+    agent = SB3Agent(setup, "PPO", n_steps=4, batch_size=4, n_epochs=1)
     model: Any = agent.model
     rng = np.random.default_rng(0)
     trained: list[dict[str, Any]] = []
@@ -420,9 +421,9 @@ def test_on_policy_learns_from_every_row_whatever_slots_are_active() -> None:
     model.train = spy
     value = {}
 
-    def step(slots: list[int], fresh: list[bool], ends: list[str], look: Any) -> Any:
+    def step(slots: list[int], episode_start: list[bool], ends: list[str], look: Any) -> Any:
         marks = np.zeros(3, bool)
-        marks[slots] = fresh
+        marks[slots] = episode_start
         ctx = Context("learn", True, 0, None, np.array(slots), marks)
         obs, nxt = look, rng.uniform(-1, 1, (len(slots), 2)).astype(np.float32)
         with torch.no_grad():
@@ -476,8 +477,8 @@ def test_on_policy_learns_from_every_row_whatever_slots_are_active() -> None:
 
 
 def test_off_policy_keeps_every_transition_and_n_steps_never_cross_a_cut() -> None:
-    world = World(spaces.Box(-1, 99, (1,), np.float32), spaces.Discrete(2), 2, 0)
-    agent = SB3Agent(world, "DQN", n_steps=5, gamma=0.5, learning_starts=1000, buffer_size=100)
+    setup = Setup(spaces.Box(-1, 99, (1,), np.float32), spaces.Discrete(2), 2, 0)
+    agent = SB3Agent(setup, "DQN", n_steps=5, gamma=0.5, learning_starts=1000, buffer_size=100)
     model: Any = agent.model
 
     def step(slots: list[int], at: float, end: bool = False) -> None:
@@ -518,7 +519,7 @@ def test_off_policy_keeps_every_transition_and_n_steps_never_cross_a_cut() -> No
     assert model.replay_buffer.size() == 6
     assert model.replay_buffer.dones[4].tolist() == [1, 1]
     assert model.replay_buffer.timeouts[4].tolist() == [0, 1], "one ended, the other was cut off"
-    twin = SB3Agent(world, "DQN", n_steps=5, gamma=0.5, learning_starts=1000, buffer_size=100)
+    twin = SB3Agent(setup, "DQN", n_steps=5, gamma=0.5, learning_starts=1000, buffer_size=100)
     twin.load(agent.state())
     assert all(np.array_equal(v, twin.state()[k]) for k, v in agent.state().items())
 
@@ -528,11 +529,11 @@ def test_side_by_side_blocks_wider_than_others(tmp_path: Path, algo: str) -> Non
     """A curriculum's slots are those of its widest block: elsewhere some are never active."""
     # In uneven bounds Stable-Baselines3 oversteps by the last bit, which the loop would refuse.
     where = task("Odd-v0", done="uneven box")
-    wide = learn(Exposure(where, 60, "steps"), Exposure(where, 5), together=True)
+    wide = learn(Exposure(where, 60, "steps"), Exposure(where, 5), parallel=True)
     curriculum = Curriculum("wide", (wide, learn(Exposure(where, 60, "steps"))))
     params = {"n_steps": 16, "batch_size": 8} if algo == "PPO" else {**FAST, "action_noise": 0.1}
     agent, rows = live(tmp_path, curriculum, lambda w: SB3Agent(w, algo, **params), envs=2)
-    assert agent.world.slots == 4
+    assert agent.setup.slots == 4
     assert agent.model.num_timesteps == sum(r.steps for r in rows)
     assert agent.model._n_updates > 0
 
@@ -575,28 +576,28 @@ def test_what_cannot_work_is_refused_with_the_way_out(
     seen: Any, done: Any, params: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(SpecError, match=words):
-        SB3Agent(World(seen, done, 2, 0), **params)
+        SB3Agent(Setup(seen, done, 2, 0), **params)
 
 
 def test_unknown_names_get_a_suggestion() -> None:
-    world = World(BOX, TWO, 2, 0)
+    setup = Setup(BOX, TWO, 2, 0)
     with pytest.raises(UnknownName, match="did you mean 'PPO'"):
-        SB3Agent(world, "PPOO")
+        SB3Agent(setup, "PPOO")
     with pytest.raises(UnknownName, match="did you mean 'learning_rate'"):
-        SB3Agent(world, "PPO", learning_rat=1.0)
+        SB3Agent(setup, "PPO", learning_rat=1.0)
     with pytest.raises(UnknownName, match="did you mean 'DQN'"):
-        SB3Agent(world, "stable_baselines3:DQNN")
+        SB3Agent(setup, "stable_baselines3:DQNN")
 
 
 def test_schedules_stay_put_unless_told_where_they_end() -> None:
-    world = World(BOX, TWO, 1, 0)
-    assert SB3Agent(world, "PPO").host.total is None
-    assert SB3Agent(world, "DQN").host.total == 100_000, "or it would explore for ever"
-    assert SB3Agent(world, "DQN", total_timesteps=50).host.total == 50
+    setup = Setup(BOX, TWO, 1, 0)
+    assert SB3Agent(setup, "PPO").host.total is None
+    assert SB3Agent(setup, "DQN").host.total == 100_000, "or it would explore for ever"
+    assert SB3Agent(setup, "DQN", total_timesteps=50).host.total == 50
 
 
 def test_data_is_refused() -> None:
-    agent = SB3Agent(World(BOX, TWO, 1, 0))
+    agent = SB3Agent(Setup(BOX, TWO, 1, 0))
     ctx = Context("learn", True, 0, None, np.arange(1), np.ones(1, bool))
     with pytest.raises(AgentFault, match="episodes or steps"):
         agent.learn(Examples(np.zeros((1, 3)), np.zeros(1)), ctx)
@@ -615,13 +616,13 @@ def test_algorithms_of_others(tmp_path: Path) -> None:
         "    def collect_rollouts(self, *args, **kwargs):\n"
         "        return super().collect_rollouts(*args, **kwargs)\n"
     )
-    world = World(BOX, TWO, 2, 0)
+    setup = Setup(BOX, TWO, 2, 0)
     params: dict[str, Any] = {"policy_kwargs": {"activation_fn": "torch.nn:ReLU"}}
-    agent = SB3Agent(world, f"{file}:Mine", **params)
+    agent = SB3Agent(setup, f"{file}:Mine", **params)
     assert type(agent.model).__name__ == "Mine"
     assert "ReLU" in str(agent.model.policy)
     with pytest.raises(SpecError, match="collect_rollouts"):
-        SB3Agent(world, f"{file}:Stubborn")
+        SB3Agent(setup, f"{file}:Stubborn")
 
 
 def test_it_learns(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from perdure import registry
 from perdure.errors import SpecError
 from perdure.registry import Spec
 from perdure.run.plan import RunSpec, make_agent, make_plan
-from perdure.types import Context, Examples, World
+from perdure.types import Context, Examples, Setup
 
 torch = pytest.importorskip("torch")
 
@@ -29,10 +29,10 @@ from perdure.agents.strategies import distillation, persample, vae
 from perdure.agents.strategies.base import Strategy, works_with
 from perdure.agents.strategies.ewc import EWC
 from perdure.agents.strategies.fisher import fisher
-from perdure.agents.strategies.memory import Distinct, Quotas, Reservoir
 from perdure.agents.strategies.online_ewc import OnlineEWC
+from perdure.agents.strategies.quadratic_penalty import QuadraticPenalty
+from perdure.agents.strategies.row_memory import Distinct, Quotas, Reservoir
 from perdure.agents.strategies.si import SI
-from perdure.agents.strategies.springs import Springs
 
 # A learner small enough to compute by hand.
 
@@ -46,8 +46,8 @@ class Tiny(TorchLearner):
     max_grad = inf
 
     def __init__(self, net: nn.Module, shape: tuple[int, ...], numbers: bool = False) -> None:
-        super().__init__(World(spaces.Box(0, 1, shape, np.float32), spaces.Discrete(3), 1, 0))
-        self.inputs, self.net = Inputs(self.world.observation_space), net
+        super().__init__(Setup(spaces.Box(0, 1, shape, np.float32), spaces.Discrete(3), 1, 0))
+        self.inputs, self.net = Inputs(self.setup.observation_space), net
         self.optimizer = Adam(net.parameters(), 0.01)
         self.predicts = "numbers" if numbers else "logits"
 
@@ -99,7 +99,7 @@ def learn(agent: Any, task: str, steps: int, seed: int = 0, n: int = 16) -> None
     for event in ("task", "variant"):
         agent.enter(Context("learn", True, 0, (task,), none, none, event))
     rng = np.random.default_rng(seed)
-    space, classes = agent.world.observation_space, int(agent.world.action_space.n)
+    space, classes = agent.setup.observation_space, int(agent.setup.action_space.n)
     for _ in range(steps):
         if space.dtype == np.uint8:
             x = rng.integers(256, size=(n, *space.shape)).astype(np.uint8)
@@ -114,8 +114,8 @@ def evaluation(*tasks: str) -> Context:
 
 def classifier(spec: str, shape: tuple[int, ...] = (4,), dtype: Any = np.float32) -> Any:
     high = 255 if dtype == np.uint8 else 1
-    world = World(spaces.Box(0, high, shape, dtype), spaces.Discrete(3), 1, 0, ("a", "b", "c"))
-    return make_agent(Spec.parse(spec), world)
+    setup = Setup(spaces.Box(0, high, shape, dtype), spaces.Discrete(3), 1, 0, ("a", "b", "c"))
+    return make_agent(Spec.parse(spec), setup)
 
 
 # Fisher information.
@@ -264,14 +264,14 @@ def test_springs_of_many_tasks_are_one_spring() -> None:
     stiff, anchors = rng.random((4, 15)), rng.normal(size=(4, 15))
     stiff[:, 3] = 0.0
     stiff[0, 5] = 0.0
-    learner, springs = linear(), Springs()
+    learner, penalty = linear(), QuadraticPenalty()
     for s, a in zip(stiff, anchors, strict=True):
-        springs.add(torch.tensor(s, dtype=torch.float32), torch.tensor(a, dtype=torch.float32))
+        penalty.add(torch.tensor(s, dtype=torch.float32), torch.tensor(a, dtype=torch.float32))
     for seed in (1, 2):
         theta = np.random.default_rng(seed).normal(size=15)
         learner.optimizer.weights.copy_(torch.tensor(theta))
         learner.optimizer.zero_grad()
-        springs.pull(learner.optimizer, 2.5)
+        penalty.pull(learner.optimizer, 2.5)
         expected = 2.5 * (stiff * (theta - anchors)).sum(0)
         assert learner.optimizer.grads.numpy() == pytest.approx(expected, rel=1e-4, abs=1e-5)
 
@@ -325,7 +325,7 @@ def test_a_task_in_which_nothing_was_learned_holds_nothing() -> None:
         keep = registry.load("strategies", name)(linear())
         keep.begin()
         keep.end()
-        assert keep.springs.stiffness is None
+        assert keep.penalty.stiffness is None
 
 
 def test_si_by_hand_over_two_steps_and_into_the_second_task() -> None:
@@ -350,15 +350,15 @@ def test_si_by_hand_over_two_steps_and_into_the_second_task() -> None:
     assert si.path.tolist() == pytest.approx([0.7, 1.4])
     si.end()
     si.begin()
-    assert si.springs.stiffness.tolist() == pytest.approx([0.7 / 0.5, 1.4 / 0.5])
+    assert si.penalty.stiffness.tolist() == pytest.approx([0.7 / 0.5, 1.4 / 0.5])
     optimizer.weights.add_(torch.tensor([0.1, -0.1]))
     # The penalty's gradient is 2 · strength · Ω · 0.1, and counts in the path.
     assert step([1.0, 1.0], [-1.0, 0.0]) == pytest.approx([1.14, 0.72])
     assert si.path.tolist() == pytest.approx([1.14, 0.0])
     # From (0.5, −0.5) to (−0.4, −0.6): moved by −0.9 and −0.1.
     si.end()
-    assert si.springs.stiffness.tolist() == pytest.approx([1.4 + 1.14 / (0.81 + 0.25), 2.8])
-    assert si.springs.anchor.tolist() == pytest.approx([-0.4, -0.6])
+    assert si.penalty.stiffness.tolist() == pytest.approx([1.4 + 1.14 / (0.81 + 0.25), 2.8])
+    assert si.penalty.anchor.tolist() == pytest.approx([-0.4, -0.6])
 
 
 def test_mas_of_a_linear_model_by_hand() -> None:
@@ -375,13 +375,13 @@ def test_mas_of_a_linear_model_by_hand() -> None:
     expected = np.concatenate(
         [np.abs(2 * np.einsum("no,ni->noi", f, x)).mean(0).ravel(), np.abs(2 * f).mean(0)]
     )
-    assert mas.springs.stiffness.numpy() == pytest.approx(expected, rel=1e-4)
+    assert mas.penalty.stiffness.numpy() == pytest.approx(expected, rel=1e-4)
     learner.optimizer.weights.add_(0.5)
     learner.optimizer.zero_grad()
     mas.project()
     assert learner.optimizer.grads.numpy() == pytest.approx(2 * 3.0 * expected * 0.5, rel=1e-4)
     mas.end()
-    assert bool((mas.springs.stiffness > torch.tensor(expected)).all())
+    assert bool((mas.penalty.stiffness > torch.tensor(expected)).all())
 
 
 # Distillation.
@@ -602,8 +602,8 @@ def test_packnet_freezes_norms_with_their_statistics() -> None:
 
 def test_packnet_knows_biases_of_any_shape_and_what_only_steers() -> None:
     space = spaces.Box(-1, 1, (2,), np.float32)
-    learner = registry.load("agents", "sac")(World(space, space, 1, 0, ("a", "b")), hidden=[6])
-    learner.steering = ("log_alpha",)
+    learner = registry.load("agents", "sac")(Setup(space, space, 1, 0, ("a", "b")), hidden=[6])
+    learner.non_policy_parameters = ("log_alpha",)
     keep = registry.load("strategies", "packnet")(learner)
     named = learner.parameters()
     weights = [p.numel() for name, p in named.items() if "weights" in name]
@@ -769,7 +769,7 @@ def test_the_likelihood_fits_the_inputs(space: Any, expected: str) -> None:
     assert vae.fitting(space) == expected
     space.seed(0)
     agent = make_agent(
-        Spec.parse("dgr+classifier,generator=[6],latent=2"), World(space, spaces.Discrete(3), 1, 0)
+        Spec.parse("dgr+classifier,generator=[6],latent=2"), Setup(space, spaces.Discrete(3), 1, 0)
     )
     x = agent.learner.inputs(np.stack([space.sample() for _ in range(3)]))
     drawn = agent.strategy.generator.net.decoder.draw(50, noise())

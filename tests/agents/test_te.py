@@ -9,7 +9,7 @@ from gymnasium import spaces
 import perdure
 from perdure.errors import SpecError
 from perdure.testing import check_agent
-from perdure.types import Context, Transitions, World
+from perdure.types import Context, Setup, Transitions
 
 torch = pytest.importorskip("torch")
 from torch.distributions import Independent, Normal
@@ -21,13 +21,13 @@ BOX = spaces.Box(-1, 1, (2,), np.float32)
 
 
 def small(tasks=("a", "b"), slots=2, **params):
-    world = World(BOX, BOX, slots, 0, tuple(tasks))
-    return TEAgent(world, **{"embedding": 3, "window": 3, "rollout": 50, "batch": 8, **params})
+    setup = Setup(BOX, BOX, slots, 0, tuple(tasks))
+    return TEAgent(setup, **{"embedding": 3, "window": 3, "rollout": 50, "batch": 8, **params})
 
 
-def step(agent, fresh, tasks=("a", "b"), truncated=False, obs=None):
+def step(agent, episode_start, tasks=("a", "b"), truncated=False, obs=None):
     n = len(tasks)
-    ctx = Context("learn", True, 0, tuple(tasks), np.arange(n), np.array(fresh))
+    ctx = Context("learn", True, 0, tuple(tasks), np.arange(n), np.array(episode_start))
     seen = np.zeros((n, 2), np.float32) if obs is None else np.float32(obs)
     actions = agent.act(seen, ctx)
     off, cut = np.zeros(n, bool), np.full(n, truncated)
@@ -64,7 +64,7 @@ def test_the_rollout_is_judged_by_augmented_rewards():
     """Advantages are those of r + price + prize, computed here from the networks."""
     agent = filled(lam=0.9, gamma=0.8)
     data, windows = agent.rollout_data()
-    from perdure.agents.networks.rollout import gae, linear_values
+    from perdure.agents.networks.rollout_buffer import gae, linear_values
 
     rows = agent.rows.trajectories()
     task, noise = torch.tensor(rows["task"]), torch.tensor(rows["noise"])
@@ -194,7 +194,7 @@ def test_hidden_tasks_and_images_are_refused():
     with pytest.raises(SpecError, match="layer widths"):
         small(hidden=[])
     with pytest.raises(SpecError, match="do not hide"):
-        TEAgent(World(BOX, BOX, 1, 0, ()))
+        TEAgent(Setup(BOX, BOX, 1, 0, ()))
     picture = spaces.Box(0, 1, (20, 20, 3), np.float32)
     with pytest.raises(SpecError, match="flat observations"):
-        TEAgent(World(picture, BOX, 1, 0, ("a",)))
+        TEAgent(Setup(picture, BOX, 1, 0, ("a",)))

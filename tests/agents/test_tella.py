@@ -20,15 +20,16 @@ from perdure import registry
 from perdure.agents.adapters import _standins
 from perdure.agents.adapters.tella import TellaAgent
 from perdure.errors import AgentFault, PerdureError, SpecError, UnknownName
-from perdure.run.loop import Life, Setting
+from perdure.run.config import LifetimeConfig
+from perdure.run.loop import LifetimeLoop
 from perdure.store.log import LifetimeLog
 from perdure.types import (
     Context,
     Curriculum,
     Examples,
     Exposure,
+    Setup,
     Task,
-    World,
     adapt,
     evaluate,
     learn,
@@ -352,10 +353,10 @@ def live(
 ) -> TellaAgent:
     suites = {t.suite: registry.suite(t.suite) for t in curriculum.tasks}
     seen, done = suites["gym"].spaces(curriculum.tasks[0])
-    job = Setting(curriculum, suites, seen, done, 5, envs, hide, checkpoint)
-    agent = TellaAgent(job.world(), cls, **params)
+    job = LifetimeConfig(curriculum, suites, seen, done, 5, envs, hide, checkpoint)
+    agent = TellaAgent(job.setup(), cls, **params)
     with LifetimeLog(folder, "tella", 0) as log:
-        Life(job, agent, log).run()
+        LifetimeLoop(job, agent, log).run()
     return agent
 
 
@@ -385,7 +386,7 @@ def test_hidden_identity_and_side_by_side(tmp_path: Path) -> None:
         "variant None None",
         "end variant None None",
     }
-    both = Curriculum("both", (learn(Exposure(T_A, 1), Exposure(U, 1), together=True),))
+    both = Curriculum("both", (learn(Exposure(T_A, 1), Exposure(U, 1), parallel=True),))
     told = live(tmp_path / "both", cls, both).inner.trace
     assert told[1:5] == ["task T-v0+U-v0", "variant T-v0+U-v0 a+Default", "? 0 0", told[4]]
     assert told[5] == "? - 1", "the first task is over, the other goes on"
@@ -405,8 +406,8 @@ def test_the_constructor_gets_what_tella_gives(tmp_path: Path) -> None:
     agent = live(tmp_path / "life", cls, envs=2, config="some/file.yml")
     seed, seen, done, envs, config = agent.inner.args
     assert isinstance(seed, int) and 0 <= seed < 2**32
-    assert (seen, done) == (agent.world.observation_space, agent.world.action_space)
-    assert done is not agent.world.action_space, "TELLA's base class seeds what it gets"
+    assert (seen, done) == (agent.setup.observation_space, agent.setup.action_space)
+    assert done is not agent.setup.action_space, "TELLA's base class seeds what it gets"
     assert (envs, config) == (2, "some/file.yml")
     assert agent.inner.is_learning_allowed is True, "set although no callback is there"
     assert agent.state() is None
@@ -502,7 +503,7 @@ def test_what_is_not_an_agent_is_refused(
     written(tmp_path, "NUMBER = 3\n" + deaf, "other.py")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(error, match=words):
-        TellaAgent(World(spaces.Box(0, 1, (1,)), spaces.Discrete(2), 1, 0), cls)
+        TellaAgent(Setup(spaces.Box(0, 1, (1,)), spaces.Discrete(2), 1, 0), cls)
 
 
 def test_bad_answers_and_data_are_refused(tmp_path: Path) -> None:
@@ -518,7 +519,7 @@ def test_bad_answers_and_data_are_refused(tmp_path: Path) -> None:
     cls = f"{written(tmp_path, source, 'short.py')}:Short"
     with pytest.raises(AgentFault, match=r"Short\.choose_actions: expected a list of 2 actions"):
         live(tmp_path / "life", cls, envs=2)
-    agent = TellaAgent(World(spaces.Box(0, 1, (1,)), spaces.Discrete(2), 1, 0), cls)
+    agent = TellaAgent(Setup(spaces.Box(0, 1, (1,)), spaces.Discrete(2), 1, 0), cls)
     ctx = Context("learn", True, 0, None, np.arange(1), np.ones(1, bool))
     with pytest.raises(AgentFault, match="episodes or steps"):
         agent.learn(Examples(np.zeros((1, 1)), np.zeros(1)), ctx)
@@ -611,8 +612,8 @@ def test_a_class_that_does_not_save_itself_cannot_adapt(tmp_path: Path) -> None:
 
 
 def test_resumed_at_the_very_end_of_a_block(tmp_path: Path) -> None:
-    world = World(spaces.Box(0, 100, (1,), np.float32), spaces.Discrete(2), 1, 0)
-    agent = TellaAgent(world, f"{written(tmp_path)}:Scribe")
+    setup = Setup(spaces.Box(0, 100, (1,), np.float32), spaces.Discrete(2), 1, 0)
+    agent = TellaAgent(setup, f"{written(tmp_path)}:Scribe")
     none = np.zeros(0, int)
     for event in ("variant", "task", "block"):
         agent.leave(Context("learn", True, 0, ("gym/U-v0",), none, none.astype(bool), event))

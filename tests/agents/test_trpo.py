@@ -11,7 +11,7 @@ from perdure.errors import SpecError
 from perdure.registry import Spec
 from perdure.run.plan import make_agent
 from perdure.testing import check_agent
-from perdure.types import Context, Transitions, World
+from perdure.types import Context, Setup, Transitions
 
 torch = pytest.importorskip("torch")
 from torch.distributions import Categorical, Independent, Normal, kl_divergence
@@ -26,7 +26,7 @@ each = pytest.mark.parametrize("kind", SPACES)
 
 
 def small(kind, **params):
-    return TRPOAgent(World(SEEN, SPACES[kind], 1, 0, ("a",)), hidden=(3,), std=0.7, **params)
+    return TRPOAgent(Setup(SEEN, SPACES[kind], 1, 0, ("a",)), hidden=(3,), std=0.7, **params)
 
 
 def rows(agent, n=12, seed=0):
@@ -192,11 +192,11 @@ def test_it_keeps_its_promises():
 
 def test_strategies_are_refused_with_the_reason():
     with pytest.raises(SpecError, match="line search"):
-        make_agent(Spec("ewc+trpo"), World(SEEN, SPACES["box"], 1, 0, ("a",)))
+        make_agent(Spec("ewc+trpo"), Setup(SEEN, SPACES["box"], 1, 0, ("a",)))
 
 
 def test_a_short_block_is_carried_to_the_next_of_the_same_task_only():
-    agent = TRPOAgent(World(SEEN, SPACES["box"], 1, 0, ("a", "b")), rollout=10)
+    agent = TRPOAgent(Setup(SEEN, SPACES["box"], 1, 0, ("a", "b")), rollout=10)
     one, off = np.zeros(1, int), np.zeros(1, bool)
 
     def block(task, steps):

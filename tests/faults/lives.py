@@ -24,13 +24,13 @@ from perdure.types import (
     Array,
     Batch,
     Block,
-    Choice,
+    BlockChoice,
     Context,
     Curriculum,
     Exposure,
+    Setup,
     State,
     Task,
-    World,
     adapt,
     evaluate,
     learn,
@@ -80,15 +80,15 @@ def trouble(how: str) -> None:
 
 
 def life(steps: int = 60) -> Curriculum:
-    """Eval, learn, adapt and together blocks on two corners of a small grid."""
+    """Eval, learn, adapt and parallel blocks on two corners of a small grid."""
     ne, sw = (Task("toy", f"goal-{c}", params={"size": 3, "horizon": 9}) for c in ("ne", "sw"))
     both = (Exposure(ne, 2), Exposure(sw, 2))
     blocks = (
         evaluate(*both),
         learn(Exposure(ne, steps, "steps")),
         adapt(Exposure(sw, steps // 2, "steps"), then=[Exposure(sw, 2)]),
-        learn(Exposure(ne, steps, "steps"), Exposure(sw, steps // 2, "steps"), together=True),
-        evaluate(*both, together=True),
+        learn(Exposure(ne, steps, "steps"), Exposure(sw, steps // 2, "steps"), parallel=True),
+        evaluate(*both, parallel=True),
         learn(Exposure(sw, 5), Exposure(ne, steps // 2, "steps")),
         evaluate(*both),
     )
@@ -200,12 +200,12 @@ def troubled(
 class Quiet(Agent):
     """Acts by chance and counts what it learned."""
 
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
         self.n = 0
 
     def act(self, obs: Any, ctx: Context) -> Array:
-        return self.rng.integers(self.world.action_space.n, size=len(ctx.slots))  # type: ignore[attr-defined]
+        return self.rng.integers(self.setup.action_space.n, size=len(ctx.slots))  # type: ignore[attr-defined]
 
     def learn(self, batch: Batch, ctx: Context) -> None:
         self.n += len(batch)
@@ -220,8 +220,8 @@ class Quiet(Agent):
 class Touchy(Quiet):
     """Raises in the method it is told."""
 
-    def __init__(self, world: World, where: str = "", how: str = "two") -> None:
-        super().__init__(world)
+    def __init__(self, setup: Setup, where: str = "", how: str = "two") -> None:
+        super().__init__(setup)
         self.where, self.how = where, how
         self._maybe("constructor")
 
@@ -266,7 +266,7 @@ def every_method() -> Curriculum:
 
     def generate() -> Any:
         yield evaluate(few)
-        yield Choice((learn(some), learn(few)))
+        yield BlockChoice((learn(some), learn(few)))
         yield adapt(some, then=[few])
 
     return Curriculum("faults/every-method", generate=generate, tasks=(task,))

@@ -120,7 +120,7 @@ def test_a_network_resumes_after_kill(tmp_path: Path) -> None:
         ("toy/until,threshold=0.9,chunk=60,budget=60", 1),
         ("toy/chosen,choices=2,steps=60", 3),
         ("toy/drift,steps=150", 2),
-        ("toy/together,steps=60,episodes=6", 3),
+        ("toy/parallel,steps=60,episodes=6", 3),
         ("toy/deployed,before=50,steps=50", 1),
         (LIFE, 3),
     ],

@@ -33,7 +33,7 @@ def test_it_is_found_across_an_interruption(tmp_path: Path) -> None:
     from perdure.testing.agents import cut_journal
 
     out = tmp_path / "run"
-    keys = {"curriculum": "toy/together,steps=3,episodes=10", "agents": [f"{LIVES}:Restless"]}
+    keys = {"curriculum": "toy/parallel,steps=3,episodes=10", "agents": [f"{LIVES}:Restless"]}
     (first,) = run_here(out, checkpoint=9, **keys)
     assert "changed in evaluation" in first.error
     cut_journal(out / "Restless/0", 1)

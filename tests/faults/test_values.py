@@ -15,16 +15,17 @@ from gymnasium import spaces
 from lives import Quiet
 
 from perdure.errors import AgentFault, EnvironmentFault
-from perdure.run.loop import Life, Setting
+from perdure.run.config import LifetimeConfig
+from perdure.run.loop import LifetimeLoop
 from perdure.store.log import Lifetime, LifetimeLog
 from perdure.types import (
     Context,
     Curriculum,
     Examples,
     Exposure,
+    Setup,
     Suite,
     Task,
-    World,
     evaluate,
     learn,
 )
@@ -87,8 +88,8 @@ class Honest(gymnasium.Env[Any, Any]):
 class Scripted(Quiet):
     """Acts rightly until it does not."""
 
-    def __init__(self, world: World, actions: Any = USUAL) -> None:
-        super().__init__(world)
+    def __init__(self, setup: Setup, actions: Any = USUAL) -> None:
+        super().__init__(setup)
         self.actions, self.calls = actions, 0
 
     def act(self, obs: Any, ctx: Context) -> Any:
@@ -96,9 +97,9 @@ class Scripted(Quiet):
         n = len(ctx.slots)
         if self.calls >= AT and self.actions is not USUAL:
             return self.actions
-        if isinstance(self.world.action_space, spaces.Discrete):
-            return np.full(n, self.world.action_space.start)
-        return np.zeros((n, 2), self.world.action_space.dtype)
+        if isinstance(self.setup.action_space, spaces.Discrete):
+            return np.full(n, self.setup.action_space.start)
+        return np.zeros((n, 2), self.setup.action_space.dtype)
 
 
 class Labelled:
@@ -142,7 +143,7 @@ def live(
     sample = env()
     task = Task("one", "task")
     block = (learn if learning else evaluate)(Exposure(task, 20, unit))
-    setting = Setting(
+    config = LifetimeConfig(
         Curriculum("one/life", (block,)),
         {"one": One()},
         sample.observation_space,
@@ -151,7 +152,7 @@ def live(
         envs=2,
     )
     with LifetimeLog(folder, "scripted", 1) as log:
-        Life(setting, agent(setting.world(), **params), log).run()
+        LifetimeLoop(config, agent(config.setup(), **params), log).run()
 
 
 def refused(folder: Path, error: type[Exception], *words: str, **keys: Any) -> str:
@@ -375,7 +376,7 @@ def test_measures_of_learning(measures: Any, unit: Any, tmp_path: Path) -> None:
 def test_data(learning: bool, tmp_path: Path) -> None:
     data = Labelled()
     data.inputs[5, 0] = np.nan
-    words = ("data of one/task", "expected finite inputs", "in batch")
+    words = ("data of one/task", "expected finite inputs", "batch")
     env = lambda: Honest(BOX, DISCRETE)  # noqa: E731
     keys = {"env": env, "unit": "batches", "learning": learning}
     live(tmp_path / "right", **keys, data=Labelled())

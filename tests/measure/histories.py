@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from perdure.measure.metric import Life
+from perdure.measure.metric import LifetimeData
 from perdure.store import rows
 from perdure.store.history import History, from_table
 
@@ -30,9 +30,9 @@ def history(
     for i, (block, task, learning, value, *steps) in enumerate(cells):
         kind = "adapt" if block in adapt else "learn" if learning else "eval"
         row = rows.Row(
-            exp=i, block=block, phase="before" if block in before else "life", kind=kind,
-            learning=learning, exposure=0, task=task, variant="", params="", slot=0, episode=0,
-            seed=0, steps=steps[0] if steps else 1, at=0,
+            exp=i, block=block, deployed=block not in before, kind=kind,
+            learning=learning, exposure=0, task=task, variant="", params="", slot=0, episode=0, trial=0,
+            seed=0, trial_seed=0, steps=steps[0] if steps else 1, learning_steps=0,
             status="incomplete" if i in cut else "complete", terminated=True, truncated=False,
             ret=value if measure == "return" else None,
             success=value if measure == "success" else None, success_end=(ends or {}).get(i),
@@ -43,10 +43,10 @@ def history(
     return replace(found, experts={t: tuple(hs) for t, hs in (experts or {}).items()})
 
 
-def life(cells: Sequence[Cell], **keys) -> Life:
+def life(cells: Sequence[Cell], **keys) -> LifetimeData:
     """What a metric takes, of the history's own measure."""
     made = history(cells, **keys)
-    return Life(made, made.measure)
+    return LifetimeData(made, made.measure)
 
 
 def in_turn(

@@ -124,8 +124,8 @@ def test_transfer_undefined_with_a_reason():
     returns = history(lessons(0, "a", [-3.0]), measure="return")
     score = cw.transfer(life(cells, measure="return", experts={"a": [returns]}))
     assert score.reason == "return ranges from -3 to 1: needs scores between 0 and 1"
-    together = lessons(0, "a", [1] * 20) + lessons(0, "b", [1] * 20)
-    score = cw.transfer(life(together, experts=easy))
+    parallel = lessons(0, "a", [1] * 20) + lessons(0, "b", [1] * 20)
+    score = cw.transfer(life(parallel, experts=easy))
     assert score.reason == "stage 1 teaches a and b at once"
     score = cw.transfer(life(cells, experts=easy, cut=range(20)))
     assert "a has no curve of success" in score.reason

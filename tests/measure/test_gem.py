@@ -44,10 +44,10 @@ def test_undefined_with_a_reason():
     assert gem.acc(one).value == 1.0
     assert "nothing came after it" in gem.bwt(one).reason
     assert "nothing came before it" in gem.fwt(one).reason
-    together = life([(0, "a", True, 1.0), (0, "b", True, 1.0), (1, "a", False, 0.5)])
-    assert gem.acc(together).value == 0.5
-    assert "at once" in gem.bwt(together).reason and isnan(gem.bwt(together).value)
-    assert gem.fwt(together).reason == "no task was evaluated before any learning"
+    parallel = life([(0, "a", True, 1.0), (0, "b", True, 1.0), (1, "a", False, 0.5)])
+    assert gem.acc(parallel).value == 0.5
+    assert "at once" in gem.bwt(parallel).reason and isnan(gem.bwt(parallel).value)
+    assert gem.fwt(parallel).reason == "no task was evaluated before any learning"
     never = life(in_turn("ab", [[0, 0], [None, None], [1.0, 1.0]]))
     assert gem.bwt(never).reason == "a was not evaluated after stage 1 (a)"
     assert gem.fwt(never).reason == "b was not evaluated after stage 1 (a)"

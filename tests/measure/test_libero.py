@@ -85,6 +85,6 @@ def test_undefined_with_a_reason():
     one = life(in_turn("a", [[0.0], [1.0]]))
     assert libero.fwt(one).value == libero.auc(one).value == 0.5
     assert libero.nbt(one).reason == "one task was learned: nothing came after it"
-    together = life([(0, "a", True, 1.0), (0, "b", True, 1.0), (1, "a", False, 0.5)])
+    parallel = life([(0, "a", True, 1.0), (0, "b", True, 1.0), (1, "a", False, 0.5)])
     for m in libero.metrics:
-        assert isnan(m(together).value) and "at once" in m(together).reason
+        assert isnan(m(parallel).value) and "at once" in m(parallel).reason

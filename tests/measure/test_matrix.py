@@ -11,7 +11,7 @@ import perdure
 from kit import live
 from perdure.measure import cw, gem, libero, metaworld, openloris
 from perdure.measure.matrix import Stage, evaluation_matrix
-from perdure.measure.metric import Life
+from perdure.measure.metric import LifetimeData
 from perdure.store.history import read_experts, read_lifetime, read_run
 from perdure.types import Curriculum, Exposure, Task, evaluate, learn
 
@@ -113,8 +113,8 @@ def test_train_test_takes_the_last_evaluation_between_stages():
 
 
 def test_irregular_lifetimes_are_named():
-    together = evaluation_matrix(history([(0, "a", True, 1.0), (0, "b", True, 1.0)])).train_test
-    assert "stage 1 teaches a and b at once" in together.irregular
+    parallel = evaluation_matrix(history([(0, "a", True, 1.0), (0, "b", True, 1.0)])).train_test
+    assert "stage 1 teaches a and b at once" in parallel.irregular
     again = evaluation_matrix(
         history([(0, "a", True, 1.0), (1, "b", True, 1.0), (2, "a", True, 1.0)])
     ).train_test
@@ -192,7 +192,7 @@ def real(tmp_path_factory):
 def test_every_metric_on_a_real_lifetime(real, m):
     lived, experts = real
     for given_experts in ({}, experts):
-        score = m(Life(replace(lived, experts=given_experts), lived.measure))
+        score = m(LifetimeData(replace(lived, experts=given_experts), lived.measure))
         assert isnan(score.value) == bool(score.reason), score
         assert m.about and all(t in lived.tasks for t in score.per_task)
     assert not isnan(score.value), score.reason

@@ -227,8 +227,8 @@ class Scenario:
         self._test()
         for _ in range(rng.integers(1, 4)):
             for task in rng.permutation(self.tasks):
-                together = rng.permutation(self.tasks)[:2] if rng.random() < 0.15 else [task]
-                for t in together:
+                parallel = rng.permutation(self.tasks)[:2] if rng.random() < 0.15 else [task]
+                for t in parallel:
                     sub = "sleep" if self.sleepy and rng.random() < 0.3 else "wake"
                     self._rows("train", t, sub, int(rng.integers(2, 120)))
                 self._next_block()

@@ -12,13 +12,13 @@ from kit import Recorder, live, setting_of
 from perdure import registry
 from perdure.agent import Agent
 from perdure.errors import AgentFault, CurriculumError
-from perdure.run.loop import Life
+from perdure.run.loop import LifetimeLoop
 from perdure.run.plan import make_agent
 from perdure.seeds import seed_for
 from perdure.store.log import LifetimeLog
 from perdure.testing.agents import cut_journal, read_rows
 from perdure.types import (
-    Choice,
+    BlockChoice,
     Curriculum,
     Exposure,
     Suite,
@@ -57,7 +57,7 @@ def test_step_budgets_are_exact_and_nothing_is_lost(tmp_path, steps, envs):
     ends = sum(int(b.terminated.sum()) for b, _ in agent.batches)
     assert [r.status for r in rows].count("complete") == ends
     assert all((r.status == "complete") == (r.steps == 5) for r in rows)
-    assert rows[-1].at == steps
+    assert rows[-1].learning_steps == steps
 
 
 def test_rewards_are_hidden_in_evaluation(tmp_path):
@@ -109,17 +109,17 @@ def test_boundaries_come_in_order_and_once(tmp_path):
 def test_task_identity_can_be_hidden(tmp_path):
     curriculum = one(learn(Exposure(count(), 1)))
     _, agent = live(curriculum, tmp=tmp_path, hide_tasks=True)
-    assert agent.world.tasks == () and all(ctx.tasks is None for _, ctx in agent.batches)
+    assert agent.setup.tasks == () and all(ctx.tasks is None for _, ctx in agent.batches)
     assert all(tasks is None for _, _, tasks, _ in agent.events)
     _, agent = live(curriculum, path=tmp_path / "shown")
-    assert agent.world.tasks == ("toy/count",) and agent.batches[0][1].task == "toy/count"
+    assert agent.setup.tasks == ("toy/count",) and agent.batches[0][1].task == "toy/count"
 
 
 def test_tasks_side_by_side(tmp_path):
     short, long = count(2, variant="s"), count(5, variant="l")
-    block = learn(Exposure(short, 3), Exposure(long, 7, "steps"), together=True)
+    block = learn(Exposure(short, 3), Exposure(long, 7, "steps"), parallel=True)
     rows, agent = live(one(block), tmp=tmp_path, envs=2)
-    assert agent.world.slots == 4
+    assert agent.setup.slots == 4
     batch, ctx = agent.batches[0]
     assert ctx.tasks == ("toy/count@s",) * 2 + ("toy/count@l",) * 2
     assert ctx.slots.tolist() == [0, 1, 2, 3] and len(batch) == 4
@@ -140,8 +140,8 @@ def test_an_adapt_block_leaves_no_trace(tmp_path):
     block = learn(Exposure(count(), 20, "steps"))
 
     class Counter(Agent):
-        def __init__(self, world):
-            super().__init__(world)
+        def __init__(self, setup):
+            super().__init__(setup)
             self.seen, self.log = 0, []
 
         def act(self, obs, ctx):
@@ -186,8 +186,8 @@ def test_labelled_data(tmp_path):
     class Means(Agent):
         """Nearest class mean."""
 
-        def __init__(self, world):
-            super().__init__(world)
+        def __init__(self, setup):
+            super().__init__(setup)
             self.sums, self.n = np.zeros((4, 2)), np.zeros(4)
 
         def act(self, obs, ctx):
@@ -220,7 +220,7 @@ def test_labelled_data(tmp_path):
 
 def test_batches_side_by_side_take_turns(tmp_path):
     tasks = [Task("toy", "blobs", f"t{a}", {"angle": a, "examples": 64}) for a in (0, 45)]
-    block = learn(Exposure(tasks[0], 3, "batches"), Exposure(tasks[1], 5, "batches"), together=True)
+    block = learn(Exposure(tasks[0], 3, "batches"), Exposure(tasks[1], 5, "batches"), parallel=True)
     rows, _ = live(one(block), tmp=tmp_path)
     assert [r.variant for r in rows] == ["t0", "t45"] * 3 + ["t45"] * 2
 
@@ -245,8 +245,8 @@ def test_early_stopping(tmp_path):
     class Oracle(Agent):
         """Fails its first two evaluations of a task, then walks straight to the corner."""
 
-        def __init__(self, world):
-            super().__init__(world)
+        def __init__(self, setup):
+            super().__init__(setup)
             self.visits = {}
 
         def enter(self, ctx):
@@ -322,9 +322,9 @@ def test_what_a_generator_may_yield(tmp_path):
         live(curriculum("soon"), tmp=tmp_path)
     with pytest.raises(CurriculumError, match="not among the curriculum's tasks"):
         live(curriculum(learn(Exposure(count(7), 1))), path=tmp_path / "b")
-    wide = learn(Exposure(task, 1), Exposure(task, 1), together=True)
+    wide = learn(Exposure(task, 1), Exposure(task, 1), parallel=True)
     with pytest.raises(CurriculumError, match="width=2"):
-        live(curriculum(Choice((wide,))), path=tmp_path / "c")
+        live(curriculum(BlockChoice((wide,))), path=tmp_path / "c")
 
 
 # Resuming.
@@ -335,10 +335,10 @@ LIVES = {
         learn(Exposure(Task("toy", "goal-ne"), 70, "steps"), Exposure(Task("toy", "goal-sw"), 5)),
         learn(
             Exposure(Task("toy", "goal-ne"), 4), Exposure(Task("toy", "goal-nw"), 33, "steps"),
-            together=True,
+            parallel=True,
         ),
         adapt(Exposure(Task("toy", "goal-se"), 40, "steps"), then=[Exposure(Task("toy", "goal-se"), 3)]),
-        evaluate(Exposure(Task("toy", "goal-ne"), 3), Exposure(Task("toy", "goal-sw"), 3), together=True),
+        evaluate(Exposure(Task("toy", "goal-ne"), 3), Exposure(Task("toy", "goal-sw"), 3), parallel=True),
     ),
     "continuing": one(learn(Exposure(Task("toy", "drift", params={"window": 30}), 200, "steps"))),
     "early stopping": spec("toy/until,chunk=60,budget=120"),
@@ -350,8 +350,8 @@ LIVES = {
 def test_resumed_from_any_commit_the_rows_are_the_same(tmp_path, name):
     curriculum = LIVES[name]
 
-    def agent(world):
-        return make_agent(registry.Spec("q"), world)
+    def agent(setup):
+        return make_agent(registry.Spec("q"), setup)
 
     every = 17 if curriculum.generate is None else 131
     whole, _ = live(curriculum, agent, path=tmp_path / "whole", envs=2, checkpoint=every)
@@ -362,10 +362,10 @@ def test_resumed_from_any_commit_the_rows_are_the_same(tmp_path, name):
         path = tmp_path / f"from{k}"
         shutil.copytree(tmp_path / "whole", path)
         cut_journal(path, k)
-        setting = setting_of(curriculum, envs=2, checkpoint=every)
+        config = setting_of(curriculum, envs=2, checkpoint=every)
         with LifetimeLog(path, "test", 0) as log:
             assert len(log.commits) == k
-            Life(setting, agent(setting.world()), log).run()
+            LifetimeLoop(config, agent(config.setup()), log).run()
         assert read_rows(path) == whole, f"resumed after commit {k}"
         assert sorted(p.read_bytes() for p in (path / "rows").iterdir()) == files
 
@@ -373,8 +373,8 @@ def test_resumed_from_any_commit_the_rows_are_the_same(tmp_path, name):
 def test_an_environment_that_does_not_repeat_is_found_when_resuming(tmp_path):
     curriculum = LIVES["steps, side by side, adapt"]
 
-    def agent(world):
-        return make_agent(registry.Spec("q"), world)
+    def agent(setup):
+        return make_agent(registry.Spec("q"), setup)
 
     live(curriculum, agent, path=tmp_path / "x", checkpoint=17)
     cut_journal(tmp_path / "x", 4)
@@ -388,12 +388,12 @@ def test_an_environment_that_does_not_repeat_is_found_when_resuming(tmp_path):
 
     from dataclasses import replace
 
-    setting = replace(setting_of(curriculum, checkpoint=17), suites={"toy": Shifty()})
+    config = replace(setting_of(curriculum, checkpoint=17), suites={"toy": Shifty()})
     with (
         LifetimeLog(tmp_path / "x", "test", 0) as log,
         pytest.raises(Exception, match="cannot be resumed exactly"),
     ):
-        Life(setting, agent(setting.world()), log).run()
+        LifetimeLoop(config, agent(config.setup()), log).run()
 
 
 # Spaces beyond Box and Discrete.
@@ -444,16 +444,16 @@ def test_structured_spaces(tmp_path):
         def state(self):
             return {}
 
-    from perdure.run.loop import Setting
+    from perdure.run.config import LifetimeConfig
 
     curriculum = Curriculum("x", (learn(Exposure(Task("odd", "odd"), 9, "steps")),))
-    setting = Setting(
+    config = LifetimeConfig(
         curriculum, {"odd": OddSuite()}, Odd.observation_space, Odd.action_space, 0, 2, checkpoint=4
     )
     for k in (None, 1):
         if k is not None:
             cut_journal(tmp_path / "x", k)
         with LifetimeLog(tmp_path / "x", "test", 0) as log:
-            Life(setting, Agent2(setting.world()), log).run()
+            LifetimeLoop(config, Agent2(config.setup()), log).run()
         rows = read_rows(tmp_path / "x")
         assert sum(r.steps for r in rows) == 9 and sum(r.ret for r in rows) == 13.5

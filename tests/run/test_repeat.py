@@ -82,8 +82,8 @@ def test_evaluating_more_does_not_change_what_is_learned(tmp_path):
     blocks = [evaluate(Exposure(goal, 2)), learn(Exposure(goal, 400, "steps"))]
     more = [evaluate(Exposure(goal, 9), Exposure(goal, 4)), blocks[1]]
 
-    def agent(world):
-        return make_agent(registry.Spec("ppo"), world)
+    def agent(setup):
+        return make_agent(registry.Spec("ppo"), setup)
 
     few, _ = live(Curriculum("x", tuple(blocks)), agent, path=tmp_path / "a")
     many, _ = live(Curriculum("x", tuple(more)), agent, path=tmp_path / "b")

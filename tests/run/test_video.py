@@ -18,7 +18,7 @@ from kit import setting_of
 from perdure.errors import MissingExtra, StoreError
 from perdure.registry import suite
 from perdure.run import video
-from perdure.run.loop import Life
+from perdure.run.loop import LifetimeLoop
 from perdure.run.plan import RunSpec, load_plan, make_plan
 from perdure.run.video import LONGEST, Recorder, unseen
 from perdure.store.log import LifetimeLog
@@ -184,11 +184,11 @@ def film_one(tmp_path, task, env, steps=None, blocks=None):
 
     life = Curriculum("x", blocks or (evaluate(Exposure(task, 1)), learn(Exposure(task, 1))))
     with patch("perdure.registry.suite", lambda name: Mine()):
-        setting = setting_of(life)
+        config = setting_of(life)
     said = []
     with LifetimeLog(tmp_path / "life", "test", 0) as log:
-        film = Recorder(tmp_path / "life/_video", setting.suites, 0, said.append)
-        Life(setting, Recording(setting.world()), log, film=film).run()
+        film = Recorder(tmp_path / "life/_video", config.suites, 0, said.append)
+        LifetimeLoop(config, Recording(config.setup()), log, recorder=film).run()
     found = index(tmp_path / "life")
     assert list(found["notes"].values()) == said or not said
     return found["films"], found["notes"]
@@ -249,10 +249,10 @@ def test_what_cannot_be_filmed_gives_a_note_and_the_life_goes_on(env, words, tmp
 
 def test_tasks_that_cannot_be_seen_are_named_once_before_the_run(tmp_path, capfd):
     keys = {"executor": "serial", "lifetimes": 2, "out": str(tmp_path / "x")}
-    perdure.experiment("toy/together,steps=20,episodes=1", ["q"], video=True, **keys)
+    perdure.experiment("toy/parallel,steps=20,episodes=1", ["q"], video=True, **keys)
     said = [x for x in capfd.readouterr().err.splitlines() if "not filmed" in x]
     assert len(said) == 3 and said[0].startswith("perdure: toy/bandit@shift0 is not filmed")
-    perdure.experiment("toy/together,steps=20,episodes=1", ["q"], video=True, **keys)
+    perdure.experiment("toy/parallel,steps=20,episodes=1", ["q"], video=True, **keys)
     assert "not filmed" not in capfd.readouterr().err
 
 

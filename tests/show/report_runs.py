@@ -11,7 +11,7 @@ import numpy as np
 
 from perdure.store.files import make_folder, write_file
 from perdure.store.log import LifetimeLog
-from perdure.store.rows import Row
+from perdure.store.rows import FORMAT, Row
 
 HOSTILE = (
     "toy/</script><script>window.hacked=1</script>",
@@ -28,8 +28,8 @@ def row(exp, block, task, learning, value, *, kind="", steps=10, measure="succes
     """One experience."""
     values = {"return": None, "success": None, "accuracy": None} | {measure: value}
     return Row(
-        exp, block, more.get("phase", "life"), kind or ("learn" if learning else "eval"), learning,
-        0, task, "", "", 0, exp, exp, steps, exp, more.get("status", "complete"), True, False,
+        exp, block, more.get("deployed", True), kind or ("learn" if learning else "eval"), learning,
+        0, task, "", "", 0, exp, exp, exp, exp, steps, exp, more.get("status", "complete"), True, False,
         values["return"], values["success"], None, values["accuracy"], None, None,
     )  # fmt: skip
 
@@ -38,7 +38,7 @@ def write_lifetime(path, rows, agent, seed, *, expert="", described=None, done=T
     """A lifetime's folder with these rows."""
     with LifetimeLog(path, agent, seed, expert) as log:
         log.commit(rows, None, {}, done=done)
-    about = {"format": 1, "agent": agent, "seed": seed, "expert": expert, **(described or {})}
+    about = {"format": FORMAT, "agent": agent, "seed": seed, "expert": expert, **(described or {})}
     write_file(path / "_meta/lifetime.json", json.dumps(about).encode(), durable=False)
     session = {"python": "3.11.7", "packages": {"perdure": "0.1.0", "numpy": "2.0"}, "git": "abc"}
     write_file(path / "_meta/sessions.jsonl", json.dumps(session).encode() + b"\n", durable=False)

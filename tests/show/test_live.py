@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 import perdure
-from perdure.show.live import Watcher, final_score, seconds, together, watch, worked
+from perdure.show.live import Watcher, final_score, parallel, seconds, watch, worked
 from perdure.show.summary import by_task, summarise
 from perdure.store.history import read_run
 
@@ -101,7 +101,7 @@ def test_time_is_that_of_the_run_not_of_the_watcher(run):
     assert worked(run.path / "q/0", day + 40.0) == ((0.0, 100.0), (day, day + 40.0))
     # 0–100 and 50–120, then 0–40 and 30–60 of the next day.
     assert "ended after 3:00 min" in text(Watcher(run.path).look()[0])
-    assert together([]) == 0.0 and together([(0.0, 2.0), (1.0, 5.0), (9.0, 9.0)]) == 5.0
+    assert parallel([]) == 0.0 and parallel([(0.0, 2.0), (1.0, 5.0), (9.0, 9.0)]) == 5.0
 
 
 def test_a_session_writes_down_when_the_one_before_ended(tmp_path):
@@ -199,7 +199,7 @@ def mixed():
     ne, sw, se, nw = (Exposure(Task("toy", f"goal-{at}"), 2) for at in ("ne", "sw", "se", "nw"))
     seen = evaluate(ne, sw)
     blocks = [
-        learn(ne, sw, together=True), seen, seen, learn(sw), learn(ne), seen,
+        learn(ne, sw, parallel=True), seen, seen, learn(sw), learn(ne), seen,
         learn(ne, sw, se, nw), seen,
     ]
     return Curriculum("mixed", blocks)

@@ -300,7 +300,7 @@ def test_blocks_before_deployment_probes_and_tasks_side_by_side(tmp_path):
             rows.append(made.row(len(rows), block, task, learning, float(value), **keys))
 
         for _ in range(8):
-            add(0, "toy/a", True, 0, phase="before")
+            add(0, "toy/a", True, 0, deployed=False)
         for _ in range(20):
             add(1, ("toy/b", "toy/c")[rng.integers(2)], True, 1)
         for task in ("toy/b", "toy/c"):
@@ -310,7 +310,7 @@ def test_blocks_before_deployment_probes_and_tasks_side_by_side(tmp_path):
         made.write_lifetime(run / "q" / str(seed), rows, "q", seed)
     study = load([run], metrics())
     (course,) = study.courses
-    kinds = [(s.stay.kind, s.stay.before, s.stay.tasks) for s in course.spans]
+    kinds = [(s.summary.kind, s.summary.before, s.summary.tasks) for s in course.spans]
     assert kinds == [
         ("learn", True, ("toy/a",)), ("learn", False, ("toy/b", "toy/c")),
         ("eval", False, ("toy/b", "toy/c")), ("adapt", False, ("toy/d",)),
@@ -346,8 +346,8 @@ def test_natives_by_suite(tmp_path):
     assert [r["axis"] for r in found["openloris"] if r["agent"] == "good"] == [
         "Accuracy", "BWT", "FWT", "Over-all accuracy",
     ]  # fmt: skip
-    world = made.make_run(tmp_path / "w", ("metaworld/reach", "metaworld/push"))
-    bars = data.natives(load([world], metrics()))["metaworld"]
+    setup = made.make_run(tmp_path / "w", ("metaworld/reach", "metaworld/push"))
+    bars = data.natives(load([setup], metrics()))["metaworld"]
     assert {(r["agent"], r["task"]) for r in bars} == {
         (a, t) for a in ("good", "poor") for t in ("metaworld/reach", "metaworld/push")
     }

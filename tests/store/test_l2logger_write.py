@@ -32,9 +32,10 @@ NAME = re.compile(r"[0-9a-zA-Z]+_[0-9a-zA-Z]+")
 def experience(exp, **keys):
     """A row of a lifetime; every field can be given."""
     usual = {
-        "exp": exp, "block": 0, "phase": "life", "kind": "learn", "learning": True, "exposure": 0,
-        "task": "toy/nav", "variant": "", "params": "", "slot": 0, "episode": exp, "seed": exp,
-        "steps": 5, "at": 5 * exp, "status": "complete", "terminated": True, "truncated": False,
+        "exp": exp, "block": 0, "deployed": True, "kind": "learn", "learning": True, "exposure": 0,
+        "task": "toy/nav", "variant": "", "params": "", "slot": 0, "episode": exp, "trial": exp,
+        "seed": exp, "trial_seed": exp,
+        "steps": 5, "learning_steps": 5 * exp, "status": "complete", "terminated": True, "truncated": False,
         "ret": exp / 4, "success": None, "success_end": None, "accuracy": None, "loss": None,
         "more": None,
     }  # fmt: skip
@@ -243,7 +244,7 @@ def broken_rules(log):
 
 
 MANY = table(
-    experience(0, block=0, phase="before"),
+    experience(0, block=0, deployed=False),
     experience(1, block=1, kind="eval", learning=False, task="toy/nav", variant="A b"),
     experience(2, block=1, kind="eval", learning=False, task="toy/nav", variant="a-b"),
     experience(3, block=2, params='{"size": 5, "note": "a\\tb \\"c\\""}', status="incomplete"),
@@ -345,7 +346,7 @@ def test_rows_that_are_not_one_lifetimes(tmp_path):
     with pytest.raises(StoreError, match="hold no measure"):
         write_rows(table(experience(0, ret=None)), tmp_path / "life")
     with pytest.raises(StoreError, match="pre-deployment or adapt"):
-        write_rows(table(experience(0, phase="before")), tmp_path / "life")
+        write_rows(table(experience(0, deployed=False)), tmp_path / "life")
     assert not list(tmp_path.iterdir())
 
 

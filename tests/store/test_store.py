@@ -103,7 +103,7 @@ def test_state_round_trip():
 
 def test_state_that_is_no_array_is_refused():
     with pytest.raises(AgentFault, match=r"state\(\)\['f'\].*array of numbers"):
-        state.checked("MyAgent", {"f": lambda: 0})
+        state.checked("MyAgent.state()", {"f": lambda: 0})
     with pytest.raises(AgentFault, match="mapping of names"):
         state.checked("MyAgent", [1, 2])
 
@@ -119,7 +119,7 @@ def test_pickled_payloads_are_refused():
 
 def test_rows_round_trip_with_any_measures():
     row = rows.Row(
-        0, 1, "life", "learn", True, 0, "toy/x", "v", '{"a": 1}', 2, 3, 2**32 - 1, 5, 99, "complete",
+        0, 1, True, "learn", True, 0, "toy/x", "v", '{"a": 1}', 2, 3, 3, 2**32 - 1, 7, 5, 99, "complete",
         True, False, float("nan"), 1.0, None, None, 0.5, {"entropy": 1.5, "x": 2.0},
     )  # fmt: skip
     other = row._replace(exp=1, seed=None, ret=-0.0, more=None)
@@ -131,7 +131,7 @@ def test_rows_round_trip_with_any_measures():
 
 def test_a_measure_named_like_a_column_keeps_apart():
     made = rows.Row(
-        0, 0, "life", "eval", False, 0, "t", "", "", 0, 0, 0, 1, 0, "complete", True, False, 1.0, None,
+        0, 0, True, "eval", False, 0, "t", "", "", 0, 0, 0, 0, 0, 1, 0, "complete", True, False, 1.0, None,
         None, None, None, {"task": 7.0, "speed": 2.0},
     )  # fmt: skip
     flat = rows.flatten(rows.decode(rows.encode([made], "a", 0, "")))
@@ -156,10 +156,11 @@ WORD = st.sampled_from(["", "eval", "käse ☃", "x" * 5000])
 MAYBE = st.sampled_from([None, 0.0, -0.0, 1.5, float("nan")])
 SOME_ROW = st.builds(
     rows.Row,
-    exp=st.integers(0, 2**62), block=st.sampled_from([0, 7]), phase=WORD, kind=WORD,
+    exp=st.integers(0, 2**62), block=st.sampled_from([0, 7]), deployed=st.booleans(), kind=WORD,
     learning=st.booleans(), exposure=st.just(0), task=WORD, variant=WORD, params=st.just(""),
-    slot=st.just(0), episode=st.just(-1), seed=st.sampled_from([None, 3]), steps=st.just(2**40),
-    at=st.integers(0, 5), status=st.just("complete"), terminated=st.just(True),
+    slot=st.just(0), episode=st.just(-1), trial=st.just(0),
+    seed=st.sampled_from([None, 3]), trial_seed=st.none(), steps=st.just(2**40),
+    learning_steps=st.integers(0, 5), status=st.just("complete"), terminated=st.just(True),
     truncated=st.booleans(), ret=MAYBE, success=MAYBE, success_end=st.none(), accuracy=MAYBE,
     loss=st.just(1.0), more=st.none(),
 )  # fmt: skip
@@ -184,7 +185,7 @@ def test_statistics_of_one_part_do_not_speak_for_another(monkeypatch):
     write = pq.write_table
     monkeypatch.setattr(pq, "write_table", lambda *a, **k: write(*a, row_group_size=1, **k))
     first = rows.Row(
-        0, 0, "life", "learn", True, 0, "t", "", "", 0, 0, 0, 1, 0, "complete", True, False, 1.0, None,
+        0, 0, True, "learn", True, 0, "t", "", "", 0, 0, 0, 0, 0, 1, 0, "complete", True, False, 1.0, None,
         None, None, None, None,
     )  # fmt: skip
     data = rows.encode([first, first._replace(kind="eval", success=1.0)], "a", 0, "")
@@ -196,7 +197,7 @@ def test_statistics_of_one_part_do_not_speak_for_another(monkeypatch):
 
 def test_a_lifetime_joins_segments_that_hold_different_measures(tmp_path):
     made = rows.Row(
-        0, 0, "life", "learn", True, 0, "t", "", "", 0, 0, 0, 1, 0, "complete", True, False, 1.0, None,
+        0, 0, True, "learn", True, 0, "t", "", "", 0, 0, 0, 0, 0, 1, 0, "complete", True, False, 1.0, None,
         None, None, None, None,
     )  # fmt: skip
     with LifetimeLog(tmp_path, "a", 0) as log:

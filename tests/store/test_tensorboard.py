@@ -53,11 +53,11 @@ def test_tensorboard_reads_every_lifetime(run, tmp_path):
             for task in ("toy/goal-ne", "toy/goal-sw", "toy/goal-nw"):
                 own = [r for r in whole if r["task"] == task]
                 close(found[f"learn_{measure}/{task}"],
-                      [(r["at"], r[measure]) for r in own if r["learning"]])  # fmt: skip
+                      [(r["learning_steps"], r[measure]) for r in own if r["learning"]])  # fmt: skip
                 means = []
                 for block, at in ((0, 0), (2, 60), (4, 120), (6, 180)):
                     here = [r for r in own if r["block"] == block and r["kind"] == "eval"]
-                    assert len(here) == 3 and {r["at"] for r in here} == {at}
+                    assert len(here) == 3 and {r["learning_steps"] for r in here} == {at}
                     means.append((at, sum(r[measure] for r in here) / 3))
                 close(found[f"eval_{measure}/{task}"], means)
     expert = read(tmp_path / "tb/q/experts/toy--goal-nw/1")

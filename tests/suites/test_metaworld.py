@@ -20,10 +20,10 @@ from perdure.registry import Spec, curriculum, suite
 from perdure.run.validate import validate
 from perdure.suites.metaworld import cache, models, numerics, tasks
 from perdure.suites.metaworld.env import Sawyer
+from perdure.suites.metaworld.fast_env import fast_env
 from perdure.suites.metaworld.goals import official
-from perdure.suites.metaworld.lean import lean
 from perdure.testing import check_task
-from perdure.types import Task
+from perdure.types import Episode, Task
 
 STEPS = 30
 SUITE = suite("metaworld")
@@ -77,7 +77,7 @@ def test_steps_and_resets_are_upstreams_to_the_bit(name):
     environment."""
     theirs = ALL_V3_ENVIRONMENTS[f"{name}-v3"]()
     for seed, (kind, hidden) in enumerate([("expert", False), ("random", True)]):
-        ours = lean(name)(hidden)
+        ours = fast_env(name)(hidden)
         vector = ours.place(None, np.random.default_rng(seed)).copy()
         place(theirs, name, vector, hidden)
         first, _ = theirs.reset()
@@ -86,7 +86,7 @@ def test_steps_and_resets_are_upstreams_to_the_bit(name):
             action = act(obs)
             obs, reward, _, _, info = theirs.step(action)
             record.append((action, obs, reward, info))
-        for env in (ours, ours, lean(name)(hidden)):
+        for env in (ours, ours, fast_env(name)(hidden)):
             assert equal(env.begin(("test", seed), vector), first)
             for action, *expected in record:
                 env.push(action)
@@ -153,9 +153,9 @@ def test_the_suites_promises_hold(name, params):
 
 def test_many_are_as_one():
     one = task("pick-place", one_hot=[2, 3], horizon=12)
-    many, env = SUITE.many(one, 3), SUITE.env(one)
+    many, env = SUITE.batched_env(one, 3), SUITE.env(one)
     rng = np.random.default_rng(0)
-    first = [many.reset(slot, 20 + slot) for slot in range(3)]
+    first = [many.reset(slot, Episode.alone(20 + slot)) for slot in range(3)]
     for slot in (2, 0):
         assert np.array_equal(env.reset(seed=20 + slot)[0], first[slot])
     played = []
@@ -340,7 +340,7 @@ def test_protocols_say_what_the_papers_say():
     paper = curriculum(Spec.parse("metaworld/mt10,preset=paper,steps=100,rounds=3"))
     assert [b.kind for b in paper.blocks] == ["eval", "learn"] * 3 + ["eval"]
     learned = [b for b in paper.blocks if b.kind == "learn"]
-    assert sum(b.exposures[0].amount for b in learned) == 100 and learned[0].together
+    assert sum(b.exposures[0].amount for b in learned) == 100 and learned[0].parallel
     assert all(t.params["goals"] == "fixed" and t.params["horizon"] == 150 for t in paper.tasks)
     assert [t.params["one_hot"] for t in paper.tasks] == [[k, 10] for k in range(10)]
 
@@ -349,7 +349,7 @@ def test_protocols_say_what_the_papers_say():
     )
     assert [t.name for t in small.tasks] == ["reach", "sweep"]
     assert all(t.params["horizon"] == 70 and t.params["benchmark"] == "MT1" for t in small.tasks)
-    assert small.blocks[1].together and small.blocks[1].exposures[0].amount == 9
+    assert small.blocks[1].parallel and small.blocks[1].exposures[0].amount == 9
     unnamed = curriculum(Spec.parse("metaworld/mt,one_hot=false,tasks=['reach','sweep']"))
     assert [t.params["one_hot"] for t in small.tasks] == [[0, 2], [1, 2]]
     assert not any("one_hot" in t.params for t in unnamed.tasks)

@@ -16,7 +16,7 @@ from perdure.errors import AgentFault, CurriculumError, SpecError
 from perdure.registry import suite
 from perdure.suites.metaworld import cache, demonstrations, tasks
 from perdure.suites.metaworld.env import Sawyer, Sawyers
-from perdure.types import Context, Task, World
+from perdure.types import Context, Episode, Setup, Task
 
 SUITE = suite("metaworld")
 ACTIONS = spaces.Box(-1.0, 1.0, (4,), np.float32)
@@ -33,8 +33,8 @@ def models_kept(tmp_path_factory):
         yield
 
 
-def world(*names, space=STATES):
-    return World(space, ACTIONS, 1, 0, tuple(f"metaworld/{n}" for n in names))
+def setup(*names, space=STATES):
+    return Setup(space, ACTIONS, 1, 0, tuple(f"metaworld/{n}" for n in names))
 
 
 def ctx(name, n):
@@ -51,8 +51,11 @@ def play(name, places):
     arms = Sawyers(
         [Sawyer(name, tasks.settings(Task("metaworld", name, params=c))) for c in chosen]
     )
-    agent, where, slots = ExpertAgent(world(name)), ctx(name, len(places)), range(len(places))
-    obs, reached = np.stack([arms.reset(slot, 0) for slot in slots]), np.zeros(len(places))
+    agent, where, slots = ExpertAgent(setup(name)), ctx(name, len(places)), range(len(places))
+    obs, reached = (
+        np.stack([arms.reset(slot, Episode.alone(0)) for slot in slots]),
+        np.zeros(len(places)),
+    )
     while True:
         obs, _, _, cuts, infos = arms.step(slots, list(agent.act(obs, where)))
         now = np.array([infos[slot]["success"] for slot in slots])
@@ -82,14 +85,14 @@ def test_experts_reach_what_is_known_of_them():
 
 def test_an_expert_says_what_it_needs():
     with pytest.raises(SpecError, match="identity"):
-        ExpertAgent(World(STATES, ACTIONS, 1, 0))
+        ExpertAgent(Setup(STATES, ACTIONS, 1, 0))
     with pytest.raises(SpecError, match="toy/reach"):
-        ExpertAgent(World(STATES, ACTIONS, 1, 0, ("toy/reach",)))
+        ExpertAgent(Setup(STATES, ACTIONS, 1, 0, ("toy/reach",)))
     with pytest.raises(SpecError, match="observation = state"):
-        ExpertAgent(world("reach", space=spaces.Box(0, 255, (84, 84, 3), np.uint8)))
+        ExpertAgent(setup("reach", space=spaces.Box(0, 255, (84, 84, 3), np.uint8)))
     hidden = SUITE.env(Task("metaworld", "reach", params={"hide_goal": True}))
     with pytest.raises(AgentFault, match="hide_goal"):
-        ExpertAgent(world("reach")).act(hidden.reset(seed=0)[0][None], ctx("reach", 1))
+        ExpertAgent(setup("reach")).act(hidden.reset(seed=0)[0][None], ctx("reach", 1))
 
 
 def test_demonstrations_are_made_once_and_checked(tmp_path, monkeypatch):
@@ -147,7 +150,7 @@ def test_pictures():
 
 def test_films_show_the_same_episode():
     task = Task("metaworld", "door-open", params={"one_hot": [0, 2], "horizon": 9})
-    env, film = SUITE.env(task), SUITE.film(task)
+    env, film = SUITE.env(task), SUITE.render_env(task)
     assert film.render_mode == "rgb_array"
     env.reset(seed=3), film.reset(seed=3)
     try:

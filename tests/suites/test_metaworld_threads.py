@@ -11,8 +11,9 @@ from perdure.errors import EnvironmentFault, SpecError
 from perdure.registry import suite
 from perdure.run.guards import Observer
 from perdure.run.vector import Environments
-from perdure.suites.metaworld import lean, threads
+from perdure.suites.metaworld import fast_env, threads
 from perdure.suites.metaworld.threads import Team
+from perdure.types import Episode
 
 __all__ = ["models_kept"]
 SUITE = suite("metaworld")
@@ -20,7 +21,7 @@ NAMES = ("push", "door-open", "reach")
 
 
 def block(helpers):
-    """Environments of a together block, two for each task, on a team of its own."""
+    """Environments of a parallel block, two for each task, on a team of its own."""
     tasks = [(SUITE, task(name, one_hot=[k, 3], horizon=8)) for k, name in enumerate(NAMES)]
     observations, actions = SUITE.spaces(tasks[0][1])
     envs = Environments(tasks, 2, Observer(observations, "environment"), actions)
@@ -33,7 +34,7 @@ def block(helpers):
 def played(helpers):
     envs, rng, out = block(helpers), np.random.default_rng(0), []
     for slot in range(6):
-        out.append(envs.reset(slot, slot).tobytes())
+        out.append(envs.reset(slot, Episode.alone(slot)).tobytes())
     for t in range(8):
         slots = [0, 1, 2, 3, 4, 5] if t % 3 else [0, 3, 4]
         seen, *rest = envs.step(slots, list(rng.uniform(-1, 1, (len(slots), 4)).astype("f4")))
@@ -51,7 +52,7 @@ def test_threads_change_nothing():
 def test_all_tasks_are_started_before_the_first_is_stepped(monkeypatch):
     envs, order = block(1), []
     for number, part in enumerate(envs.parts):
-        for name in ("start", "step"):
+        for name in ("step_async", "step"):
             was = getattr(part, name)
             monkeypatch.setattr(
                 part,
@@ -59,15 +60,15 @@ def test_all_tasks_are_started_before_the_first_is_stepped(monkeypatch):
                 lambda *a, was=was, word=f"{name} {number}": (order.append(word), was(*a))[1],
             )
     for slot in range(6):
-        envs.reset(slot, slot)
+        envs.reset(slot, Episode.alone(slot))
     envs.step([0, 2, 4], [np.zeros(4, np.float32)] * 3)
-    assert order == ["start 0", "start 1", "start 2", "step 0", "step 1", "step 2"]
+    assert order == ["step_async 0", "step_async 1", "step_async 2", "step 0", "step 1", "step 2"]
 
 
 def test_what_a_helper_meets_is_raised_where_it_was_waited_for(monkeypatch):
     envs = block(1)
     for slot in range(6):
-        envs.reset(slot, slot)
+        envs.reset(slot, Episode.alone(slot))
 
     def fail():
         raise ArithmeticError("no physics today")
@@ -92,7 +93,7 @@ def test_how_many(monkeypatch):
 @pytest.mark.parametrize("name", ["hammer", "push-back", "door-open"])
 def test_a_used_simulation_is_as_good_as_a_new_one(name):
     def play(fresh):
-        lean._idle.clear()
+        fast_env._idle.clear()
         if not fresh:
             for settings in ({"reward": "v2"}, {"reward": "v1"}, {"hide_goal": True}):
                 arm = SUITE.env(task(name, horizon=30, **settings))
@@ -100,15 +101,15 @@ def test_a_used_simulation_is_as_good_as_a_new_one(name):
                 for _ in range(30):
                     arm.step(np.array([0.3, 1.0, -1.0, 1.0], "f4"))
                 arm.close()
-            assert len(lean._idle) == 3
-        lean.lean(name).resets.clear()
+            assert len(fast_env._idle) == 3
+        fast_env.fast_env(name).resets.clear()
         arm = SUITE.env(task(name, horizon=30))
         out = [arm.reset(seed=7)[0].tobytes()]
         rng = np.random.default_rng(1)
         for _ in range(30):
             seen, *rest = arm.step(rng.uniform(-1, 1, 4).astype("f4"))
             out.append((seen.tobytes(), repr(rest)))
-        assert fresh or len(lean._idle) == 2
+        assert fresh or len(fast_env._idle) == 2
         arm.close()
         return out
 
@@ -116,13 +117,13 @@ def test_a_used_simulation_is_as_good_as_a_new_one(name):
 
 
 def test_simulations_are_not_kept_without_end_nor_while_they_move():
-    lean._idle.clear()
-    many = SUITE.many(task("reach"), lean.IDLE + 3)
-    for slot in range(lean.IDLE + 3):
-        many.reset(slot, slot)
+    fast_env._idle.clear()
+    many = SUITE.batched_env(task("reach"), fast_env.IDLE + 3)
+    for slot in range(fast_env.IDLE + 3):
+        many.reset(slot, Episode.alone(slot))
     many.team = Team(0)
-    many.start([0], [np.zeros(4, "f4")])
+    many.step_async([0], [np.zeros(4, "f4")])
     moving = many.arms[0].robot
     many.close()
-    assert len(lean._idle) == lean.IDLE and moving not in lean._idle
-    lean._idle.clear()
+    assert len(fast_env._idle) == fast_env.IDLE and moving not in fast_env._idle
+    fast_env._idle.clear()

@@ -32,7 +32,7 @@ from minigrid.minigrid_env import MiniGridEnv
 from minigrid.wrappers import ImgObsWrapper
 
 from perdure.suites.minigrid import suite
-from perdure.suites.minigrid.lean import AHEAD, FORWARD, LEFT, PICKUP, RIGHT, TOGGLE
+from perdure.suites.minigrid.fast_env import AHEAD, FORWARD, LEFT, PICKUP, RIGHT, TOGGLE
 
 TELLA = os.environ.get("PERDURE_TELLA_PYTHON")
 FACTS: dict[str, tuple[int, int, int, str]] = {  # width, height, horizon, TELLA's digest
@@ -336,7 +336,7 @@ def test_without_minigrid(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in [m for m in sys.modules if m.split(".")[0] == "minigrid"]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "minigrid", None)
-    for module in ("envs", "lean"):
+    for module in ("envs", "fast_env"):
         monkeypatch.delitem(sys.modules, f"perdure.suites.minigrid.{module}")
     assert len(suite.tasks()) == 18 and suite.curricula()["condensed"]().blocks
     with pytest.raises(MissingExtra, match=r"pip install 'perdure\[minigrid\]'"):

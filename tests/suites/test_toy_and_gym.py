@@ -4,7 +4,7 @@ import pytest
 
 from perdure import registry
 from perdure.suites._cartpole import CartPoles, first_doubles
-from perdure.types import Task
+from perdure.types import Episode, Task
 
 
 def play(env, policy, seed):
@@ -57,7 +57,7 @@ def test_cartpole_is_bit_equal_to_gymnasiums():
     obs = []
     for k, env in enumerate(theirs):
         obs.append(env.reset(seed=seed)[0])
-        assert np.array_equal(ours.reset(k, seed), obs[k])
+        assert np.array_equal(ours.reset(k, Episode.alone(seed)), obs[k])
         seed += 1
     for t in range(4000):
         # One slot balances, the others play at random; sometimes one sits out.
@@ -73,16 +73,16 @@ def test_cartpole_is_bit_equal_to_gymnasiums():
             falls, limits = falls + ends[k], limits + cuts[k]
             if ends[k] or cuts[k]:
                 obs[s] = theirs[s].reset(seed=seed)[0]
-                assert np.array_equal(ours.reset(s, seed), obs[s])
+                assert np.array_equal(ours.reset(s, Episode.alone(seed)), obs[s])
                 seed += 1
     assert falls > 50 and limits >= 5
 
 
 def test_the_gym_suite_uses_it_only_for_the_plain_task():
     suite = registry.suite("gym")
-    assert isinstance(suite.many(Task("gym", "CartPole-v1"), 2), CartPoles)
+    assert isinstance(suite.batched_env(Task("gym", "CartPole-v1"), 2), CartPoles)
     other = Task("gym", "CartPole-v1", params={"max_episode_steps": 50})
-    assert suite.many(other, 2) is None
+    assert suite.batched_env(other, 2) is None
     env = suite.env(other)
     assert env.spec.max_episode_steps == 50
 
@@ -91,7 +91,7 @@ def test_rows_are_the_same_with_and_without_batched_stepping(tmp_path):
     from dataclasses import replace
 
     from kit import setting_of
-    from perdure.run.loop import Life
+    from perdure.run.loop import LifetimeLoop
     from perdure.run.plan import make_agent
     from perdure.store.log import LifetimeLog
     from perdure.testing.agents import read_rows
@@ -103,13 +103,13 @@ def test_rows_are_the_same_with_and_without_batched_stepping(tmp_path):
     suite = registry.suite("gym")
 
     class Plain(type(suite)):
-        def many(self, task, count):
+        def batched_env(self, task, count):
             return None
 
     found = []
-    for name, setting in {"a": batched, "b": replace(batched, suites={"gym": Plain()})}.items():
-        agent = make_agent(registry.Spec("random"), setting.world())
+    for name, config in {"a": batched, "b": replace(batched, suites={"gym": Plain()})}.items():
+        agent = make_agent(registry.Spec("random"), config.setup())
         with LifetimeLog(tmp_path / name, "x", 0) as log:
-            Life(setting, agent, log).run()
+            LifetimeLoop(config, agent, log).run()
         found.append(read_rows(tmp_path / name))
     assert found[0] == found[1]

@@ -40,12 +40,12 @@ def test_our_suites_pass(name):
 class Good(Agent):
     """Counts what it learned from."""
 
-    def __init__(self, world):
-        super().__init__(world)
+    def __init__(self, setup):
+        super().__init__(setup)
         self.seen = 0
 
     def act(self, obs, ctx):
-        space = self.world.action_space
+        space = self.setup.action_space
         if isinstance(space, spaces.Discrete):
             return (self.rng.integers(space.n, size=len(ctx.slots)) + self.seen) % space.n
         return np.zeros((len(ctx.slots), *space.shape), space.dtype)
@@ -87,15 +87,15 @@ class OwnDice(Good):
 class Unrepeatable(Good):
     def act(self, obs, ctx):
         rng = np.random.default_rng()
-        space = self.world.action_space
+        space = self.setup.action_space
         if isinstance(space, spaces.Discrete):
             return rng.integers(space.n, size=len(ctx.slots))
         return rng.uniform(-1, 1, (len(ctx.slots), *space.shape)).astype(space.dtype)
 
 
 class NoSuper(Good):
-    def __init__(self, world):
-        self.seen, self.world = 0, world
+    def __init__(self, setup):
+        self.seen, self.setup = 0, setup
 
 
 class Outside(Good):
@@ -118,7 +118,7 @@ class NoLoad(Agent):
         (LearnsInEval, "changed in evaluation (block 0): state()['seen'] differs"),
         (OwnDice, "numpy's global random"),
         (Unrepeatable, "the same seed gave other rows: draw all randomness from self.rng"),
-        (NoSuper, "must call super().__init__(world)"),
+        (NoSuper, "must call super().__init__(setup)"),
         (Outside, "expected actions from 0 to 3"),
         (NoLoad, "load() is not written"),
     ],

@@ -7,18 +7,18 @@ from typing import Any
 from gymnasium import spaces
 
 from perdure.agent import Agent
-from perdure.types import Array, Context, World
+from perdure.types import Array, Context, Setup
 
 
 class RandomAgent(Agent):
     """Samples the action space uniformly, from its own generator."""
 
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._discrete = isinstance(world.action_space, spaces.Discrete)
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self._discrete = isinstance(setup.action_space, spaces.Discrete)
 
     def act(self, obs: Any, ctx: Context) -> Array | list[Any]:
-        space = self.world.action_space
+        space = self.setup.action_space
         if self._discrete:
             assert isinstance(space, spaces.Discrete)
             drawn: Array = self.rng.integers(space.n, size=len(ctx.slots)) + space.start

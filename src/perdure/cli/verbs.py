@@ -260,8 +260,8 @@ def _find_curriculum(spec: Spec) -> Curriculum | None:
     if not registry.is_file_reference(spec.name):
         return registry.curriculum(spec) if spec.name in registry.curricula() else None
     thing = registry.load_file(spec.name)
-    if isinstance(thing, type) or (callable(thing) and "world" in signature(thing).parameters):
-        return None  # An agent: a class, or a function of a world.
+    if isinstance(thing, type) or (callable(thing) and "setup" in signature(thing).parameters):
+        return None  # An agent: a class, or a function of a set-up.
     return registry.curriculum(spec)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from perdure.arrays import Array
 from perdure.measure.matrix import Stage
-from perdure.measure.metric import Life, Moment, Score, mean_over_tasks, metric
+from perdure.measure.metric import LifetimeData, Moment, Score, mean_over_tasks, metric
 
 PARTS = 20
 """A curve of learning experiences is averaged within this many equal spans of steps."""
@@ -41,7 +41,7 @@ def _over_stages(found: Sequence[tuple[Moment, str]]) -> Score:
 
 
 @metric("cw.performance", better="higher", needs=("learning", "evaluations"))
-def performance(life: Life) -> Score:
+def performance(life: LifetimeData) -> Score:
     """Mean score on the learned tasks at the end of life.
 
     P = (1/N) Σ_i p_i(end). Defined for tasks learned together as well.
@@ -52,7 +52,7 @@ def performance(life: Life) -> Score:
 
 
 @metric("cw.forgetting", better="lower", needs=("learning", "evaluations"))
-def forgetting(life: Life) -> Score:
+def forgetting(life: LifetimeData) -> Score:
     """How much of the score at the end of a task's own stage is gone at the end of life.
 
     F = (1/N) Σ_i F_i, and F_i = p_i(end of its stage) − p_i(end). The last task is counted, with
@@ -69,7 +69,7 @@ def forgetting(life: Life) -> Score:
 
 
 @metric("cw.transfer", better="higher", needs=("learning", "experts"))
-def transfer(life: Life) -> Score:
+def transfer(life: LifetimeData) -> Score:
     """How much sooner a task is learned than by a single-task expert; negative for later.
 
     FT = (1/N) Σ_i FT_i, and FT_i = (A_i − B_i) / (1 − B_i). A_i is the mean of p_i over the task's
@@ -90,7 +90,7 @@ def transfer(life: Life) -> Score:
     return _over_stages(list(_transfers(life)))
 
 
-def _outside(life: Life) -> str:
+def _outside(life: LifetimeData) -> str:
     """Why the scores are no shares, in words; empty if all lie between 0 and 1."""
     experts = (h for hs in life.history.experts.values() for h in hs if life.measure in h.columns)
     values = np.concatenate([h.values(life.measure) for h in (life.history, *experts)])
@@ -100,7 +100,7 @@ def _outside(life: Life) -> str:
     return f"{life.measure} ranges from {low:g} to {high:g}: needs scores between 0 and 1"
 
 
-def _transfers(life: Life) -> Iterator[tuple[Moment, str]]:
+def _transfers(life: LifetimeData) -> Iterator[tuple[Moment, str]]:
     """For each stage and task its forward transfer, and why it is undefined."""
     for k, stage in enumerate(life.matrix.train_test.stages, 1):
         for task in stage.tasks:
@@ -110,10 +110,10 @@ def _transfers(life: Life) -> Iterator[tuple[Moment, str]]:
             yield Moment(stage.blocks[-1], task, value), why
 
 
-def _transfer(life: Life, stage: Stage, task: str) -> tuple[float, str]:
+def _transfer(life: LifetimeData, stage: Stage, task: str) -> tuple[float, str]:
     """Forward transfer in a stage of one task, and why it is undefined."""
     experts = [
-        Life(h, life.measure)
+        LifetimeData(h, life.measure)
         for h in life.history.experts.get(task, ())
         if life.measure in h.columns and task in h.learned_tasks
     ]
@@ -136,7 +136,7 @@ def _transfer(life: Life, stage: Stage, task: str) -> tuple[float, str]:
     return nan, f"{task} has no curve of {life.measure} in its stage or with an expert"
 
 
-def _lessons(life: Life, task: str, blocks: Sequence[int]) -> Array:
+def _lessons(life: LifetimeData, task: str, blocks: Sequence[int]) -> Array:
     """Where the experiences are that a task was learned from in these blocks."""
     h = life.history
     where: Array = h.learning & ~h.adapt & ~h.before & (h.task == h.tasks.index(task))
@@ -144,7 +144,9 @@ def _lessons(life: Life, task: str, blocks: Sequence[int]) -> Array:
     return where
 
 
-def _areas(life: Life, task: str, blocks: Sequence[int], budget: int) -> tuple[float, float]:
+def _areas(
+    life: LifetimeData, task: str, blocks: Sequence[int], budget: int
+) -> tuple[float, float]:
     """Mean score within the first ``budget`` steps of these blocks, once by evaluations and once by
     the learning experiences; NaN without."""
     history, where = life.history, _lessons(life, task, blocks)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from math import nan
 
-from perdure.measure.metric import Life, Score, mean_over_tasks, metric
+from perdure.measure.metric import LifetimeData, Score, mean_over_tasks, metric
 
 
 @metric("gem.acc", better="higher", needs=("learning", "evaluations"))
-def acc(life: Life) -> Score:
+def acc(life: LifetimeData) -> Score:
     """Mean score on the learned tasks after the last stage.
 
     ACC = (1/T) Σ_j R[T, j]. It asks nothing of the order of learning, so it is defined for tasks
@@ -25,7 +25,7 @@ def acc(life: Life) -> Score:
 
 
 @metric("gem.bwt", better="higher", needs=("learning", "evaluations"))
-def bwt(life: Life) -> Score:
+def bwt(life: LifetimeData) -> Score:
     """What later learning added to earlier tasks; negative for forgetting.
 
     BWT = (1/(T − 1)) Σ_{j<T} (R[T, j] − R[j, j]): nothing comes after the last task, so it has no
@@ -42,7 +42,7 @@ def bwt(life: Life) -> Score:
 
 
 @metric("gem.fwt", better="higher", needs=("learning", "initial"))
-def fwt(life: Life) -> Score:
+def fwt(life: LifetimeData) -> Score:
     """What earlier learning added to a task before its own stage.
 
     FWT = (1/(T − 1)) Σ_{j>1} (R[j − 1, j] − b[j]): nothing comes before the first task, so it has

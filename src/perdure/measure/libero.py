@@ -20,7 +20,7 @@ from math import isnan, nan
 import numpy as np
 
 from perdure.arrays import Array
-from perdure.measure.metric import Life, Score, mean_over_tasks, metric
+from perdure.measure.metric import LifetimeData, Score, mean_over_tasks, metric
 
 SHORT = 3
 """Curves with fewer points hardly show the speed of learning."""
@@ -32,7 +32,7 @@ def kept_best(curve: Array) -> Array:
     return np.concatenate([curve[:best], np.full(len(curve) - best, curve[best])])
 
 
-def _curves(life: Life) -> dict[str, Array]:
+def _curves(life: LifetimeData) -> dict[str, Array]:
     """For each task its curve, flat from its best on; empty where its stage was not evaluated."""
     matrix = life.matrix
     out = {}
@@ -46,7 +46,7 @@ def _curves(life: Life) -> dict[str, Array]:
     return out
 
 
-def _later(life: Life) -> dict[str, Array]:
+def _later(life: LifetimeData) -> dict[str, Array]:
     """For each task its scores after each stage that follows its own."""
     table = life.matrix.train_test
     return {t: table.square[k + 1 :, k] for k, t in enumerate(table.tasks[: len(table.stages)])}
@@ -58,7 +58,7 @@ def _never(curves: dict[str, Array]) -> str:
     return f"{missing} was not evaluated in its own stage" if missing else ""
 
 
-def _missing_later(life: Life) -> str:
+def _missing_later(life: LifetimeData) -> str:
     table = life.matrix.train_test
     n = len(table.stages)
     return table.hole((i, table.tasks[k]) for k in range(n) for i in range(k + 2, n + 1))
@@ -76,7 +76,7 @@ def _with_note(score: Score, curves: dict[str, Array]) -> Score:
 
 
 @metric("libero.fwt", better="higher", needs=("learning", "evaluations"))
-def fwt(life: Life) -> Score:
+def fwt(life: LifetimeData) -> Score:
     """How quickly new tasks are learned: the mean of each task's curve in its own stage.
 
     FWT = (1/K) Σ_k FWT_k, and FWT_k = mean over checkpoints e of c[k, k, e], flat from the best on.
@@ -90,7 +90,7 @@ def fwt(life: Life) -> Score:
 
 
 @metric("libero.nbt", better="lower", needs=("learning", "evaluations"))
-def nbt(life: Life) -> Score:
+def nbt(life: LifetimeData) -> Score:
     """How much of the best score on a task is lost in later stages; negative for a gain.
 
     NBT = (1/(K − 1)) Σ_{k<K} NBT_k, and NBT_k = mean over i > k of c[k, k] − c[i, k]. No stage
@@ -110,7 +110,7 @@ def nbt(life: Life) -> Score:
 
 
 @metric("libero.auc", better="higher", needs=("learning", "evaluations"))
-def auc(life: Life) -> Score:
+def auc(life: LifetimeData) -> Score:
     """Mean score on a task from its own stage to the end of life.
 
     AUC = (1/K) Σ_k AUC_k, and AUC_k = (FWT_k + Σ_{i>k} c[i, k]) / (K − k + 1).

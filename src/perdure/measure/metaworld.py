@@ -14,10 +14,10 @@ from math import nan
 
 import numpy as np
 
-from perdure.measure.metric import Life, Score, mean_over_tasks, metric
+from perdure.measure.metric import LifetimeData, Score, mean_over_tasks, metric
 
 
-def _final_rates(life: Life, column: str) -> Score:
+def _final_rates(life: LifetimeData, column: str) -> Score:
     history = life.history
     if column not in history.columns:
         return Score(nan, reason=f"the rows hold no {column}")
@@ -48,7 +48,7 @@ def _final_rates(life: Life, column: str) -> Score:
 
 
 @metric("metaworld.success", better="higher", needs=("success",))
-def success(life: Life) -> Score:
+def success(life: LifetimeData) -> Score:
     """Share of episodes that succeed at any step, at the last evaluation of each task.
 
     (1/N) Σ_j s_j, where s_j is the share for task j. This is what the benchmark's tables report.
@@ -57,7 +57,7 @@ def success(life: Life) -> Score:
 
 
 @metric("metaworld.success_end", better="higher")
-def success_end(life: Life) -> Score:
+def success_end(life: LifetimeData) -> Score:
     """Share of episodes that succeed at their last step, at the last evaluation of each task.
 
     (1/N) Σ_j e_j, where e_j is the share for task j; never above ``metaworld.success``.

@@ -59,7 +59,7 @@ class Score:
 
 
 @dataclass(frozen=True, eq=False)
-class Life:
+class LifetimeData:
     """One lifetime as metrics see it."""
 
     history: History
@@ -81,26 +81,26 @@ class Life:
         return self.l2m_scorer(self.history)
 
 
-def _has_learning(life: Life) -> bool:
+def _has_learning(life: LifetimeData) -> bool:
     return bool(life.history.learned_tasks)
 
 
-def _has_evaluations(life: Life) -> bool:
+def _has_evaluations(life: LifetimeData) -> bool:
     return bool(np.any(~np.isnan(life.matrix.values)))
 
 
-def _has_initial(life: Life) -> bool:
+def _has_initial(life: LifetimeData) -> bool:
     return any(
         not past and bool(np.any(~np.isnan(row)))
         for past, row in zip(life.matrix.learned, life.matrix.values, strict=True)
     )
 
 
-def _has_experts(life: Life) -> bool:
+def _has_experts(life: LifetimeData) -> bool:
     return any(t in life.history.experts for t in life.history.learned_tasks)
 
 
-NEEDS: dict[str, tuple[Callable[[Life], bool], str]] = {
+NEEDS: dict[str, tuple[Callable[[LifetimeData], bool], str]] = {
     "learning": (_has_learning, "nothing was learned in this lifetime"),
     "evaluations": (_has_evaluations, "no task was evaluated"),
     "initial": (_has_initial, "no task was evaluated before any learning"),
@@ -119,13 +119,13 @@ NEEDS: dict[str, tuple[Callable[[Life], bool], str]] = {
 
 @dataclass(frozen=True)
 class Metric:
-    """A named metric; call it with a :class:`Life`."""
+    """A named metric; call it with a :class:`LifetimeData`."""
 
     name: str
     about: str
     better: Better
     needs: tuple[str, ...]
-    function: Callable[[Life], Score | float | Mapping[str, float]]
+    function: Callable[[LifetimeData], Score | float | Mapping[str, float]]
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -140,7 +140,7 @@ class Metric:
             if need not in NEEDS:
                 raise UnknownName(f"need of metric {self.name}", need, NEEDS, f"(of {list(NEEDS)})")
 
-    def __call__(self, life: Life) -> Score:
+    def __call__(self, life: LifetimeData) -> Score:
         """The score; NaN with the reason where a need is not met."""
         for need in self.needs:
             met, why_not = NEEDS[need]
@@ -156,11 +156,11 @@ class Metric:
 
 def metric(
     name: str, *, better: Better, needs: Sequence[str] = ()
-) -> Callable[[Callable[[Life], Score | float | Mapping[str, float]]], Metric]:
-    """Turn a function of a :class:`Life` into a metric. It gives a Score, a number, or one number a
+) -> Callable[[Callable[[LifetimeData], Score | float | Mapping[str, float]]], Metric]:
+    """Turn a function of a :class:`LifetimeData` into a metric. It gives a Score, a number, or one number a
     task; its docstring's first line says what it measures."""
 
-    def decorate(function: Callable[[Life], Score | float | Mapping[str, float]]) -> Metric:
+    def decorate(function: Callable[[LifetimeData], Score | float | Mapping[str, float]]) -> Metric:
         about = (function.__doc__ or "").strip().split("\n")[0]
         return Metric(name, about, better, tuple(needs), function)
 

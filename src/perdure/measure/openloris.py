@@ -13,10 +13,10 @@ from math import nan
 import numpy as np
 
 from perdure.arrays import Array
-from perdure.measure.metric import Life, Score, metric
+from perdure.measure.metric import LifetimeData, Score, metric
 
 
-def _mean_of(life: Life, part: Array, empty: str = "") -> Score:
+def _mean_of(life: LifetimeData, part: Array, empty: str = "") -> Score:
     """The mean of R where ``part`` is true; for each task that of its column."""
     table = life.matrix.train_test
     if not part.any():
@@ -29,7 +29,7 @@ def _mean_of(life: Life, part: Array, empty: str = "") -> Score:
     return Score(float(table.square[part].mean()), per_task)
 
 
-def _grid(life: Life) -> tuple[Array, str]:
+def _grid(life: LifetimeData) -> tuple[Array, str]:
     """All cells of R, and why there is no such R; then none."""
     table = life.matrix.train_test
     n = 0 if table.irregular else len(table.stages)
@@ -37,7 +37,7 @@ def _grid(life: Life) -> tuple[Array, str]:
 
 
 @metric("openloris.accuracy", better="higher", needs=("learning", "evaluations"))
-def accuracy(life: Life) -> Score:
+def accuracy(life: LifetimeData) -> Score:
     """Mean score on the tasks learned so far, over all stages.
 
     Accuracy = Σ_{i≥j} R[i, j] / (N(N + 1)/2): the lower triangle with its diagonal.
@@ -47,7 +47,7 @@ def accuracy(life: Life) -> Score:
 
 
 @metric("openloris.bwt", better="higher", needs=("learning", "evaluations"))
-def bwt(life: Life) -> Score:
+def bwt(life: LifetimeData) -> Score:
     """Mean score on tasks of earlier stages, over all stages.
 
     BWT = Σ_{i>j} R[i, j] / (N(N − 1)/2): the lower triangle without its diagonal.
@@ -57,7 +57,7 @@ def bwt(life: Life) -> Score:
 
 
 @metric("openloris.fwt", better="higher", needs=("learning", "evaluations"))
-def fwt(life: Life) -> Score:
+def fwt(life: LifetimeData) -> Score:
     """Mean score on tasks of later stages, over all stages.
 
     FWT = Σ_{i<j} R[i, j] / (N(N − 1)/2): the upper triangle without its diagonal.
@@ -67,7 +67,7 @@ def fwt(life: Life) -> Score:
 
 
 @metric("openloris.overall", better="higher", needs=("learning", "evaluations"))
-def overall(life: Life) -> Score:
+def overall(life: LifetimeData) -> Score:
     """Mean score on all tasks, over all stages.
 
     Over-all = Σ_{i,j} R[i, j] / N² = ((N + 1) Accuracy + (N − 1) FWT) / 2N.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from perdure.errors import MeasureError, PerdureError
 from perdure.measure import sources
 from perdure.measure.l2m import reference
-from perdure.measure.metric import Life, Metric, Score
+from perdure.measure.metric import LifetimeData, Metric, Score
 from perdure.measure.sources import Found, Source
 from perdure.store.history import History, common_measure
 from perdure.store.l2logger.view import as_log
@@ -118,7 +118,8 @@ def measure_reference(
             history = as_log(history, known=known)
             analysis = reference.analyse(history, options)
             scores = {
-                m.name: m(Life(history, _measure_of(history, options), scorer)) for m in metrics
+                m.name: m(LifetimeData(history, _measure_of(history, options), scorer))
+                for m in metrics
             }
         except PerdureError as e:
             failed[source.name] = str(e)
@@ -174,7 +175,7 @@ def measure_paper(
 
     lifetimes = []
     for name, history in histories.items():
-        life = Life(history, measure, scorer)
+        life = LifetimeData(history, measure, scorer)
         try:
             scores = {m.name: m(life) for m in metrics}
         except PerdureError as e:

@@ -143,7 +143,7 @@ def _outline(curriculum: Mapping[str, Any]) -> list[str]:
     lines = [f"curriculum {curriculum.get('name', '')}"]
     for part, mark in (("before", "before deployment: "), ("blocks", "")):
         for block in curriculum.get(part, ()):
-            how = " side by side" if block.get("together") else ""
+            how = " side by side" if block.get("parallel") else ""
             line = f"{mark}{block['kind']}{how} {_exposures(block['exposures'])}"
             lines.append(line + (f"; then {_exposures(block['then'])}" if "then" in block else ""))
     if curriculum.get("generated"):

@@ -9,8 +9,8 @@ import numpy as np
 from gymnasium import Space, spaces
 from gymnasium.vector.utils import concatenate, create_empty_array
 
+from perdure.arrays import Array, all_finite
 from perdure.errors import ActionRefused, AgentFault, EnvironmentFault, PerdureError
-from perdure.types import Array
 
 
 def agent_fault(agent: object, method: str, error: Exception) -> PerdureError:
@@ -121,6 +121,11 @@ class Observer:
         self.shape = tuple(space.shape or ())
         self.dtype = np.dtype(space.dtype)
         self.float = self.simple and self.dtype.kind == "f"
+        self.parts: dict[str, Observer] = {}
+        if isinstance(space, spaces.Dict):
+            self.parts = {key: Observer(part, who) for key, part in space.items()}
+        elif isinstance(space, spaces.Tuple):
+            self.parts = {str(k): Observer(part, who) for k, part in enumerate(space.spaces)}
 
     def empty(self, n: int) -> Any:
         """A new batch of n observations to fill."""
@@ -130,8 +135,10 @@ class Observer:
 
     def admit(self, obs: Any, where: str) -> Any:
         """One observation, made right or refused."""
+        if self.parts:
+            return self._admit_parts(obs, where)
         if not self.simple:
-            if not self.space.contains(obs) or not _finite(obs):
+            if not self.space.contains(obs) or not all_finite(obs):
                 raise self._refuse(where, obs)
             return obs
         try:
@@ -146,6 +153,54 @@ class Observer:
             with np.errstate(over="ignore"):  # Becomes infinite, and is found as such.
                 array = array.astype(self.dtype)
         return array
+
+    def _admit_parts(self, obs: Any, where: str) -> Any:
+        """A Dict or Tuple: every part, and finite."""
+        named = isinstance(self.space, spaces.Dict)
+        fits = isinstance(obs, Mapping) if named else isinstance(obs, (tuple, list))
+        if not fits or len(obs) != len(self.parts):
+            raise self._refuse(where, obs)
+        if named and obs.keys() != self.parts.keys():
+            raise self._refuse(where, sorted(map(str, obs)))
+        found = {}
+        for key, part in self.parts.items():
+            value = obs[key if named else int(key)]
+            if not isinstance(part.space, spaces.Box) and not part.space.contains(value):
+                raise self._refuse(where, obs)
+            found[key] = part.admit_first(value, f"{where} [{key}]")
+        return found if named else tuple(found.values())
+
+    def pack(self, obs: Any) -> dict[str, Array] | None:
+        """One observation as named arrays, for a checkpoint; None if it is not made of arrays."""
+        if self.simple:
+            return {"obs": np.asarray(obs)}
+        if not self.parts:
+            return None
+        out: dict[str, Array] = {}
+        for (key, part), value in zip(self.parts.items(), self._values(obs), strict=True):
+            packed = part.pack(value)
+            if packed is None:
+                return None
+            out |= {f"obs/{key}{name[3:]}": array for name, array in packed.items()}
+        return out
+
+    def unpack(self, arrays: Mapping[str, Array]) -> Any:
+        """The observation that :meth:`pack` packed."""
+        if self.simple:
+            return arrays["obs"]
+        found = {}
+        for key, part in self.parts.items():
+            head = f"obs/{key}"
+            mine = {
+                f"obs{name[len(head) :]}": array
+                for name, array in arrays.items()
+                if name == head or name.startswith(f"{head}/")
+            }
+            found[key] = part.unpack(mine)
+        return found if isinstance(self.space, spaces.Dict) else tuple(found.values())
+
+    def _values(self, obs: Any) -> list[Any]:
+        return [obs[key] for key in self.parts] if isinstance(obs, Mapping) else list(obs)
 
     def admit_first(self, obs: Any, where: str) -> Any:
         """The first observation of an episode: like any other, and finite."""
@@ -180,17 +235,6 @@ class Observer:
         return EnvironmentFault(
             f"{where}: expected an observation in {self.space}, got {_brief(obs)}"
         )
-
-
-def _finite(obs: Any) -> bool:
-    """Whether every number in a nested observation is finite."""
-    if isinstance(obs, Mapping):
-        return all(_finite(v) for v in obs.values())
-    if isinstance(obs, (tuple, list)):
-        return all(_finite(v) for v in obs)
-    return not isinstance(obs, (np.ndarray, float, np.floating)) or (
-        np.asarray(obs).dtype.kind != "f" or bool(np.isfinite(obs).all())
-    )
 
 
 def check_measures(measures: Any, where: str) -> dict[str, float]:

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from perdure.errors import AgentFault, StoreError
 from perdure.registry import Spec, is_file_reference
-from perdure.run.loop import Life
+from perdure.run.loop import LifetimeLoop
 from perdure.run.plan import Job, Plan, refuse_changed
 from perdure.run.progress import Progress
 from perdure.run.video import FOLDER, Recorder
@@ -90,14 +90,14 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
         failed = path / "_meta" / "error.json"
         failed.unlink(missing_ok=True)
         try:
-            setting = plan.setting(job)
-            agent = plan.make_agent(job.agent, setting.world())
-            progress = Progress(setting.curriculum, beat_file)
-            film = None
+            config = plan.config(job)
+            agent = plan.make_agent(job.agent, config.setup())
+            progress = Progress(config.curriculum, beat_file)
+            recorder = None
             if plan.video:
                 start = log.position["exp"] if log.position else 0
-                film = Recorder(path / FOLDER, setting.suites, start, say)
-            Life(setting, agent, log, progress, beat, film).run()
+                recorder = Recorder(path / FOLDER, config.suites, start, say)
+            LifetimeLoop(config, agent, log, progress, beat, recorder).run()
         except SystemExit as e:
             # sys.exit() somewhere in an agent or environment ends its lifetime, not the run.
             error = AgentFault(f"the agent or its environment called sys.exit({e.code!r})")

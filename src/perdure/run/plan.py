@@ -26,12 +26,12 @@ from perdure.errors import (
 )
 from perdure.names import slug
 from perdure.registry import Spec
-from perdure.run.loop import Setting
+from perdure.run.config import LifetimeConfig
 from perdure.run.validate import Ground, validate
 from perdure.seeds import seed_for
 from perdure.store import files
 from perdure.store.rows import FORMAT
-from perdure.types import Curriculum, World
+from perdure.types import Curriculum, Setup
 
 Factory = Callable[..., Agent]
 MAX_ENVS = 1024
@@ -174,10 +174,10 @@ class Plan:
                 return job
         raise UnknownName("lifetime", job_id, [j.id for j in self.jobs])
 
-    def setting(self, job: Job) -> Setting:
+    def config(self, job: Job) -> LifetimeConfig:
         """What a lifetime stands on."""
         s = self.spec
-        return Setting(
+        return LifetimeConfig(
             self.curriculum(job.seed, job.expert),
             self.ground.suites,
             self.ground.observation_space,
@@ -188,9 +188,9 @@ class Plan:
             s.checkpoint,
         )
 
-    def make_agent(self, label: str, world: World) -> Agent:
+    def make_agent(self, label: str, setup: Setup) -> Agent:
         """A new agent."""
-        return make_agent(self.agents[label], world, self.factories.get(label))
+        return make_agent(self.agents[label], setup, self.factories.get(label))
 
     def describe(self, job: Job) -> dict[str, Any]:
         """What a lifetime is made of; equal descriptions give equal rows."""
@@ -264,7 +264,7 @@ def refuse_changed(what: str, theirs: Mapping[str, Any], mine: Mapping[str, Any]
     )
 
 
-def make_agent(spec: Spec, world: World, factory: Factory | None = None) -> Agent:
+def make_agent(spec: Spec, setup: Setup, factory: Factory | None = None) -> Agent:
     """Build an agent: a learner, or strategies composed with one (``ewc+ppo``)."""
     *strategies, learner = spec.name.split("+") if ".py:" not in spec.name else [spec.name]
     base = factory or registry.load("agents", learner)
@@ -277,10 +277,10 @@ def make_agent(spec: Spec, world: World, factory: Factory | None = None) -> Agen
     params = registry.with_preset(what, spec.params, base, *keeps)
     try:
         if not keeps:
-            agent = registry.call_with(what, base, world, **params)
+            agent = registry.call_with(what, base, setup, **params)
         else:
             own, rest = _shared_out(params, base)
-            learning = registry.call_with(f"learner {learner}", base, world, **own)
+            learning = registry.call_with(f"learner {learner}", base, setup, **own)
             what = f"strategy {strategies[0]}"
             agent = registry.call_with(what, keeps[0], learning, **rest).agent()
     except PerdureError:
@@ -317,12 +317,12 @@ def make_plan(spec: RunSpec, factories: Mapping[str, Factory] | None = None) -> 
     if "seed" in _parameters(spec.curriculum):
         for k in range(1, spec.lifetimes):
             validate(plan.curriculum(spec.seed + k))
-    world = plan.setting(plan.jobs[0]).world()
+    setup = plan.config(plan.jobs[0]).setup()
     assert ground is not None
     offers = _offers(plan.curriculum(spec.seed))
     for label in labels:
         try:
-            agent = plan.make_agent(label, world)
+            agent = plan.make_agent(label, setup)
         except AgentFault:
             continue  # A fault of its own: its lifetimes will say so, the others run.
         for offer in offers - set(agent.learns_from):
@@ -341,9 +341,9 @@ def _offers(curriculum: Curriculum) -> set[str]:
     return {
         "data" if e.on_data else "environments"
         for block in curriculum.fixed
-        for learning, exposures in block.phases
-        if learning
-        for e in exposures
+        for phase in block.phases
+        if phase.learning
+        for e in phase.exposures
     }
 
 

@@ -23,7 +23,7 @@ class Progress:
     def __init__(self, curriculum: Curriculum, path: Path | None) -> None:
         self.path = path
         self.blocks = len(curriculum.fixed) if curriculum.generate is None else None
-        self._plan = [[e for _, exposures in b.phases for e in exposures] for b in curriculum.fixed]
+        self._plan = [[e for p in b.phases for e in p.exposures] for b in curriculum.fixed]
         if curriculum.generate is not None:
             self._plan = []
         self._episodes, self._steps = 0, 0.0

@@ -8,7 +8,7 @@ from math import nan
 from perdure.store.rows import Row
 
 
-class ResultsSoFar:
+class RunningResults:
     """Sums per block, task and phase; a pure function of the rows, so that a resumed lifetime
     sees what the interrupted one saw."""
 
@@ -37,15 +37,15 @@ class ResultsSoFar:
                 total[0] += value
                 total[1] += 1
 
-    def until(self, block: int) -> View:
+    def until(self, block: int) -> ResultsView:
         """The results of all blocks before this one."""
-        return View(self, block)
+        return ResultsView(self, block)
 
 
-class View:
+class ResultsView:
     """The results at the end of a block."""
 
-    def __init__(self, results: ResultsSoFar, blocks: int) -> None:
+    def __init__(self, results: RunningResults, blocks: int) -> None:
         self._results, self.blocks = results, blocks
 
     def mean(

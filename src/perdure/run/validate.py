@@ -28,7 +28,7 @@ def validate(curriculum: Curriculum) -> Ground:
     on_data: dict[str, set[bool]] = {}
     for number, block in enumerate(curriculum.fixed):
         _check_block(block, f"curriculum {curriculum.name}, block {number} ({block.kind})")
-    for where, exposure in curriculum.walk():
+    for where, exposure in curriculum.placed_exposures():
         wheres.setdefault(exposure.task.key, f"curriculum {curriculum.name}, {where}")
         on_data.setdefault(exposure.task.key, set()).add(exposure.on_data)
     suites: dict[str, Suite] = {}
@@ -65,8 +65,8 @@ def validate(curriculum: Curriculum) -> Ground:
 
 
 def _check_block(block: Block, where: str) -> None:
-    for _, exposures in block.phases:
-        if block.together and len({e.on_data for e in exposures}) > 1:
+    for phase in block.phases:
+        if block.parallel and len({e.on_data for e in phase.exposures}) > 1:
             raise CurriculumError(
                 f"{where}: exposures side by side must all be in episodes or steps, or all in "
                 "epochs or batches"

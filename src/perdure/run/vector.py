@@ -2,7 +2,7 @@
 
 Stepping several environments in one process costs a tenth of what worker processes cost for
 cheap environments; lifetimes, not environments, are what runs in parallel. A suite that can step
-many environments of a task in one call offers :class:`perdure.types.Many`.
+many environments of a task in one call offers :class:`perdure.types.BatchedEnv`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gymnasium import spaces
 
 from perdure.errors import EnvironmentFault, PerdureError
 from perdure.run.guards import Observer, check_flag, check_reward, place_of
-from perdure.types import Array, Many, Suite, Task
+from perdure.types import Array, BatchedEnv, Episode, Suite, Task
 
 Stepped = tuple[Any, list[float], list[bool], list[bool], Mapping[int, Mapping[str, Any]]]
 """Observations, rewards, terminated and truncated, one for each slot stepped; infos by row, where
@@ -48,6 +48,13 @@ def make(
     return env
 
 
+def reset_env(suite: Suite, env: gymnasium.Env[Any, Any], episode: Episode) -> Any:
+    """Begin an episode: by its seed, and by its trial's where the suite reads that."""
+    if suite.reset_options:
+        return env.reset(seed=episode.seed, options=episode.options)
+    return env.reset(seed=episode.seed)
+
+
 class _Numbers(dict[int, np.int64]):
     """Whole numbers as numpy has them, each made once: Gymnasium's own check of a Python int costs
     more than the whole step of a simple environment."""
@@ -63,7 +70,7 @@ class Singles:
     def __init__(
         self, suite: Suite, task: Task, count: int, observer: Observer, action_space: Any
     ) -> None:
-        self.where, self.observer = f"{task.id}.step", observer
+        self.suite, self.where, self.observer = suite, f"{task.id}.step", observer
         self.envs: list[gymnasium.Env[Any, Any]] = []
         try:
             for _ in range(count):
@@ -74,14 +81,14 @@ class Singles:
         self._steps = [env.step for env in self.envs]
         self._numbers = _Numbers() if isinstance(action_space, spaces.Discrete) else None
 
-    def reset(self, slot: int, seed: int) -> Any:
-        """Begin the episode of this seed."""
-        result = self.envs[slot].reset(seed=seed)
+    def reset(self, slot: int, episode: Episode) -> Any:
+        """Begin an episode."""
+        result = reset_env(self.suite, self.envs[slot], episode)
         if not isinstance(result, tuple) or len(result) != 2:
             raise EnvironmentFault(f"expected (observation, info), got {result!r:.120}")
         return result[0]
 
-    def expect(self, seeds: Sequence[int]) -> None:
+    def expect(self, episodes: Sequence[Episode]) -> None:
         """Of no use to environments that know nothing of each other."""
 
     def step(self, slots: Sequence[int], actions: Sequence[Any]) -> Stepped:
@@ -136,11 +143,11 @@ class Environments:
     ) -> None:
         self.tasks = [task for _, task in tasks for _ in range(count)]
         self.count, self.observer, self.action_space = count, observer, action_space
-        self.parts: list[Many] = []
+        self.parts: list[BatchedEnv] = []
         try:
             for suite, task in tasks:
                 try:
-                    part = suite.many(task, count)
+                    part = suite.batched_env(task, count)
                 except Exception as e:
                     raise fault(f"making {task.id}", e) from e
                 self.parts.append(part or Singles(suite, task, count, observer, action_space))
@@ -152,16 +159,16 @@ class Environments:
         )
         self._shared: tuple[list[int], list[tuple[int, list[int], slice]]] = ([], [])
 
-    def _part(self, slot: int) -> tuple[Many, int]:
+    def _part(self, slot: int) -> tuple[BatchedEnv, int]:
         part, own = divmod(slot, self.count)
         return self.parts[part], own
 
-    def reset(self, slot: int, seed: int) -> Any:
-        """Begin the episode of this seed."""
+    def reset(self, slot: int, episode: Episode) -> Any:
+        """Begin an episode."""
         part, own = self._part(slot)
         where = f"{self.tasks[slot].id}.reset"
         try:
-            obs = part.reset(own, seed)
+            obs = part.reset(own, episode)
         except EnvironmentFault as e:
             raise EnvironmentFault(f"{where}: {e}") from e
         except Exception as e:
@@ -184,9 +191,9 @@ class Environments:
         number = 0
         try:
             for number, mine, rows in shares:
-                early = getattr(self.parts[number], "start", None)
-                if early is not None:
-                    early(mine, actions[rows])
+                step_async = getattr(self.parts[number], "step_async", None)
+                if step_async is not None:
+                    step_async(mine, actions[rows])
             for number, mine, rows in shares:
                 seen, paid, ended, cut, told = self.parts[number].step(mine, actions[rows])
                 following[rows] = seen
@@ -226,10 +233,12 @@ class Environments:
             return {f"env/{k}": np.asarray(v) for k, v in inner.save_state().items()}
         return {"actions": self._pack(actions)}
 
-    def restore(self, slot: int, seed: int, saved: Mapping[str, Array]) -> tuple[Any, list[Any]]:
+    def restore(
+        self, slot: int, episode: Episode, saved: Mapping[str, Array]
+    ) -> tuple[Any, list[Any]]:
         """Bring a slot back: its current observation (None if it cannot be asked for) and the
         episode's actions so far."""
-        obs = self.reset(slot, seed)
+        obs = self.reset(slot, episode)
         part, own = self._part(slot)
         if "actions" not in saved:
             assert isinstance(part, Singles)

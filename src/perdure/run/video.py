@@ -32,9 +32,10 @@ from gymnasium import spaces
 from perdure.errors import EnvironmentFault, MissingExtra, StoreError
 from perdure.names import slug
 from perdure.run.progress import BEAT
+from perdure.run.vector import reset_env
 from perdure.store import files
 from perdure.store.rows import params_json
-from perdure.types import Array, Curriculum, Suite, Task
+from perdure.types import Array, Curriculum, Episode, Suite, Task
 
 FOLDER = "_video"
 WHICH = ("first", "best", "worst")
@@ -64,7 +65,7 @@ class Film:
 
 
 @dataclass(frozen=True)
-class Episode:
+class RecordedEpisode:
     """One evaluation episode, with all that it takes to play it again."""
 
     task: str
@@ -74,6 +75,7 @@ class Episode:
     kind: str
     episode: int
     seed: int
+    trial_seed: int
     steps: int
     ret: float
     success: float | None
@@ -103,7 +105,7 @@ class Recorder:
         note: Callable[[str], None],
     ) -> None:
         self.folder, self.suites, self.note = folder, suites, note
-        self.kept: dict[tuple[str, str], dict[str, Episode]] = {}
+        self.kept: dict[tuple[str, str], dict[str, RecordedEpisode]] = {}
         """By task and parameters, then first, best and worst."""
         self.tasks: dict[tuple[str, str], Task] = {}
         self.notes: dict[str, str] = {}
@@ -136,8 +138,7 @@ class Recorder:
         exp: int,
         block: int,
         kind: str,
-        episode: int,
-        seed: int,
+        episode: Episode,
         steps: int,
         ret: float,
         success: float | None,
@@ -148,7 +149,8 @@ class Recorder:
             return
         key = (task.id, params_json(task.params))
         won = None if success is None or isnan(success) else success
-        seen = Episode(*key, exp, block, kind, episode, seed, steps, ret, won, tuple(actions))
+        where = (*key, exp, block, kind, episode.number, episode.seed, episode.trial_seed)
+        seen = RecordedEpisode(*where, steps, ret, won, tuple(actions))
         self.tasks[key] = task
         mine = self.kept.setdefault(key, {})
         if self.watched[0][0] == 0 and len(self.watched) == 1:
@@ -167,7 +169,7 @@ class Recorder:
         # An environment being made or drawn may draw from global generators: the agent's are safe.
         with Guest(0).lent():
             for key, mine in self.kept.items():
-                made: dict[int, Episode] = {}
+                made: dict[int, RecordedEpisode] = {}
                 for which, episode in mine.items():
                     if episode.exp not in made:
                         made[episode.exp] = self._filmed(key, episode, beat)
@@ -186,7 +188,9 @@ class Recorder:
             if file.name not in named:
                 file.unlink()
 
-    def _filmed(self, key: tuple[str, str], e: Episode, beat: Callable[[], None]) -> Episode:
+    def _filmed(
+        self, key: tuple[str, str], e: RecordedEpisode, beat: Callable[[], None]
+    ) -> RecordedEpisode:
         if e.film is not None or e.task in self.notes or not e.actions:
             return e
         temporary = self.folder / f"_{os.getpid()}.mp4"
@@ -209,10 +213,10 @@ class Recorder:
         return replace(e, film=replace(film, file=name), actions=())
 
 
-def _episode(entry: Mapping[str, Any]) -> Episode:
+def _episode(entry: Mapping[str, Any]) -> RecordedEpisode:
     film = Film(**{k: entry[k] for k in Film.__dataclass_fields__})
-    own = [k for k in Episode.__dataclass_fields__ if k not in ("actions", "film", "ret")]
-    return Episode(**{k: entry[k] for k in own}, ret=entry["return"], film=film)
+    own = [k for k in RecordedEpisode.__dataclass_fields__ if k not in ("actions", "film", "ret")]
+    return RecordedEpisode(**{k: entry[k] for k in own}, ret=entry["return"], film=film)
 
 
 class Unseen(EnvironmentFault):
@@ -246,30 +250,32 @@ def _evaluated(curriculum: Curriculum) -> Iterable[Task]:
     phases = (phase for block in curriculum.fixed for phase in block.phases)
     found = {
         e.task.key: e.task
-        for learning, exposures in phases
-        for e in exposures
-        if not learning and not e.on_data
+        for phase in phases
+        for e in phase.exposures
+        if not phase.learning and not e.on_data
     }
     return found.values()
 
 
 def _open(suite: Suite, task: Task) -> gymnasium.Env[Any, Any]:
-    env = suite.film(task)
+    env = suite.render_env(task)
     if env.render_mode != "rgb_array":
         env.close()
         raise Unseen(
             f"{task.id} is not filmed: its environment does not render rgb_array (a suite offers "
-            "one that does by film(task))"
+            "one that does by render_env(task))"
         )
     return env
 
 
-def shoot(suite: Suite, task: Task, episode: Episode, path: Path, beat: Callable[[], None]) -> Film:
+def shoot(
+    suite: Suite, task: Task, episode: RecordedEpisode, path: Path, beat: Callable[[], None]
+) -> Film:
     """Play an episode again and write its film to ``path``."""
     env = _open(suite, task)
     try:
         every = -(-(episode.steps + 1) // LONGEST)
-        frames = _frames(env, episode, every)
+        frames = _frames(suite, env, episode, every)
         first = next(frames)
         height, width = first.shape[:2]
         scale = min(1.0, SIDE / max(height, width))
@@ -299,9 +305,11 @@ def shoot(suite: Suite, task: Task, episode: Episode, path: Path, beat: Callable
         env.close()
 
 
-def _frames(env: gymnasium.Env[Any, Any], episode: Episode, every: int) -> Iterator[Array]:
+def _frames(
+    suite: Suite, env: gymnasium.Env[Any, Any], episode: RecordedEpisode, every: int
+) -> Iterator[Array]:
     """The frames of an episode: its start, and after its steps; always the last."""
-    env.reset(seed=episode.seed)
+    reset_env(suite, env, Episode(episode.seed, episode.trial_seed, episode.episode))
     yield _frame(env)
     whole = isinstance(env.action_space, spaces.Discrete)
     ret, last = 0.0, episode.steps
@@ -316,7 +324,7 @@ def _frames(env: gymnasium.Env[Any, Any], episode: Episode, every: int) -> Itera
         raise EnvironmentFault(f"{_again(episode)} it gave return {ret} instead of {episode.ret}")
 
 
-def _again(episode: Episode) -> str:
+def _again(episode: RecordedEpisode) -> str:
     return (
         f"played again with seed {episode.seed}, which alone should decide an episode "
         f"(perdure check {episode.task}),"

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from perdure.errors import StoreError
 from perdure.show.report.page import Section, clean
-from perdure.show.report.study import Lifetime, Study
+from perdure.show.report.study import LifetimeSummary, Study
 from perdure.show.report.tables import number
 from perdure.store.files import read_json
 
@@ -72,7 +72,7 @@ Film = tuple[Path, list[str], Mapping[str, Any]]
 """The folder of a film, what it is (first, best, worst), and its entry in the index."""
 
 
-def _entries(study: Study, agent: str) -> tuple[Lifetime | None, list[Film]]:
+def _entries(study: Study, agent: str) -> tuple[LifetimeSummary | None, list[Film]]:
     """The agent's first lifetime that has films, and these: each episode once."""
     for life in study.lifetimes:
         if life.expert or life.agent != agent or life.seed is None:

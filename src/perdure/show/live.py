@@ -89,7 +89,7 @@ class Watcher:
         total = sum(weights.values())
         have = sum(weights[x.job] * x.fraction for x in looks)
         share = have / total if total else 0.0
-        elapsed = together(span for x in looks for span in x.worked)
+        elapsed = parallel(span for x in looks for span in x.worked)
         ended = counts["done"] + counts["failed"] == len(weights) and bool(weights)
         words = "  ".join(f"{counts[s]} {s}" for s in (*ORDER, "waiting") if counts[s])
         if ended:
@@ -171,7 +171,7 @@ def _eta(looks: list[Look], share: float, elapsed: float) -> float | None:
     return max(elapsed * (1 - share) / share, *own)
 
 
-def together(spans: Iterable[tuple[float, float]]) -> float:
+def parallel(spans: Iterable[tuple[float, float]]) -> float:
     """How long at least one of the spans lasted."""
     total, until = 0.0, float("-inf")
     for start, end in sorted(spans):
@@ -276,7 +276,7 @@ def _table(looks: list[Look], hidden: int, narrow: bool) -> Table:
             Text(visible(x.score)),
             f"{p.get('steps', 0):,}",
             f"{p['rate']:,.0f}/s" if p.get("rate") else "–",
-            seconds(together(x.worked)),
+            seconds(parallel(x.worked)),
             seconds(p.get("eta")),
         )
         table.add_row(

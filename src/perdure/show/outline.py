@@ -29,7 +29,7 @@ def outline(curriculum: Curriculum) -> list[str]:
 
 
 def _describe(block: Block) -> str:
-    how = " side by side" if block.together else ""
+    how = " side by side" if block.parallel else ""
     text = f"{block.kind:5}{how} {', '.join(map(str, block.exposures))}"
     if block.then:
         text += f"; then evaluate {', '.join(map(str, block.then))}; then restore"
@@ -40,9 +40,9 @@ def budget(curriculum: Curriculum) -> str:
     """Learning and evaluation budgets, added up by unit."""
     totals: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
     for block in curriculum.fixed:
-        for learning, exposures in block.phases:
-            for e in exposures:
-                totals[learning][e.unit] += e.amount
+        for phase in block.phases:
+            for e in phase.exposures:
+                totals[phase.learning][e.unit] += e.amount
     parts = []
     for learning, word in ((True, "learning"), (False, "evaluation")):
         if totals[learning]:

@@ -150,7 +150,7 @@ def _in_order(labels: Sequence[Any], index: Array) -> tuple[list[Any], Array]:
     return [labels[int(u)] for u in used], place[index]
 
 
-_NEEDED = ("exp", "block", "phase", "kind", "learning", "task", "variant", "steps", "status")
+_NEEDED = ("exp", "block", "deployed", "kind", "learning", "task", "variant", "steps", "status")
 
 
 def read_lifetime(
@@ -175,7 +175,6 @@ def from_table(table: pa.Table, name: str, agent: str = "", seed: int | None = N
         if n not in _NEEDED and c.null_count < len(c)
     }
     kinds, kind = codes(table.column("kind"))
-    phases, phase = codes(table.column("phase"))
     statuses, status = codes(table.column("status"))
     return History(
         name=name,
@@ -186,7 +185,7 @@ def from_table(table: pa.Table, name: str, agent: str = "", seed: int | None = N
         learning=numbers(table.column("learning")),
         adapt=equals("adapt", kinds, kind),
         sleep=np.zeros(len(task), bool),
-        before=equals("before", phases, phase),
+        before=~numbers(table.column("deployed")),
         complete=~equals("incomplete", statuses, status),
         steps=numbers(table.column("steps")),
         columns=measures,

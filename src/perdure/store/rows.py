@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from perdure.arrays import Array
 
-FORMAT = 1
+FORMAT = 2
 """Version of the log format. Readers refuse newer ones."""
 
 
@@ -22,8 +22,8 @@ class Row(NamedTuple):
     exp: int
     """Running number over the lifetime, in order of completion."""
     block: int
-    phase: str
-    """``before`` (pre-deployment) or ``life``."""
+    deployed: bool
+    """False in pre-deployment blocks."""
     kind: str
     learning: bool
     exposure: int
@@ -33,10 +33,14 @@ class Row(NamedTuple):
     slot: int
     episode: int
     """Number of the episode (or minibatch) within its exposure."""
+    trial: int
+    """Number of the trial within its exposure; that of the episode where a trial is one."""
     seed: int | None
-    """What the episode was reset with: enough to play it again."""
+    """What the episode was reset with: with its trial's, enough to play it again."""
+    trial_seed: int | None
+    """What the episodes of the trial share."""
     steps: int
-    at: int
+    learning_steps: int
     """Learning steps (or examples) of the lifetime when the row ended."""
     status: str
     """``complete``, ``incomplete`` (the budget ran out) or ``window`` (continuing task)."""
@@ -61,7 +65,7 @@ SCHEMA = pa.schema(
         ("expert", pa.string()),
         ("exp", pa.int64()),
         ("block", pa.int32()),
-        ("phase", pa.string()),
+        ("deployed", pa.bool_()),
         ("kind", pa.string()),
         ("learning", pa.bool_()),
         ("exposure", pa.int32()),
@@ -70,9 +74,11 @@ SCHEMA = pa.schema(
         ("params", pa.string()),
         ("slot", pa.int32()),
         ("episode", pa.int64()),
+        ("trial", pa.int64()),
         ("seed", pa.int64()),
+        ("trial_seed", pa.int64()),
         ("steps", pa.int64()),
-        ("at", pa.int64()),
+        ("learning_steps", pa.int64()),
         ("status", pa.string()),
         ("terminated", pa.bool_()),
         ("truncated", pa.bool_()),

@@ -18,13 +18,13 @@ _KINDS = "biufcSU"
 def checked(owner: str, state: Mapping[str, object]) -> dict[str, Array]:
     """The state as arrays; an AgentFault names whatever is not one."""
     if not isinstance(state, Mapping):
-        raise AgentFault(f"{owner}: state() must give a mapping of names to arrays, got {state!r}")
+        raise AgentFault(f"{owner} must give a mapping of names to arrays, got {state!r}")
     out: dict[str, Array] = {}
     for name, value in state.items():
         array = np.asarray(value)
         if not isinstance(name, str) or array.dtype.kind not in _KINDS:
             raise AgentFault(
-                f"{owner}: state()[{name!r}] must be an array of numbers, booleans or text, got "
+                f"{owner}[{name!r}] must be an array of numbers, booleans or text, got "
                 f"{type(value).__name__} of dtype {array.dtype}"
             )
         out[name] = array

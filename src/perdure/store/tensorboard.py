@@ -15,7 +15,7 @@ from perdure.store.run import Run
 FILE = "events.out.tfevents.0.perdure"
 """TensorBoard takes any name with ``tfevents`` in it; without clock and host, exporting twice gives
 the same bytes."""
-_PLACE = ("block", "kind", "learning", "task", "variant", "at", "status")
+_PLACE = ("block", "kind", "learning", "task", "variant", "learning_steps", "status")
 
 Point = tuple[int, dict[str, float]]
 """A step, and the scalars there by tag."""
@@ -62,13 +62,13 @@ def points(lifetime: Path) -> Iterator[Point]:
     under_way: tuple[int, int] | None = None
     for row, measures in _rows(lifetime):
         task = f"{row['task']}@{row['variant']}" if row["variant"] else row["task"]
-        here = (row["block"], row["at"])
+        here = (row["block"], row["learning_steps"])
         if under_way is not None and (row["learning"] or here != under_way):
             yield under_way[1], _averaged(means)
             means, under_way = {}, None
         if row["learning"]:
             head = "learn" if row["kind"] == "learn" else "adapt_learn"
-            yield row["at"], {f"{head}_{m}/{task}": v for m, v in measures.items()}
+            yield row["learning_steps"], {f"{head}_{m}/{task}": v for m, v in measures.items()}
         else:
             under_way = here
             for m, v in measures.items():

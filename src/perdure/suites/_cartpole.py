@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from perdure.types import Array
+from perdure.types import Array, Episode
 
 GRAVITY, CART, POLE, LENGTH, FORCE, TAU = 9.8, 1.0, 0.1, 0.5, 10.0, 0.02
 MASS = POLE + CART
@@ -81,14 +81,16 @@ class CartPoles:
         self.taken = [0] * count
         self.starts: dict[int, list[float]] = {}
 
-    def expect(self, seeds: Sequence[int]) -> None:
+    def expect(self, episodes: Sequence[Episode]) -> None:
         """Compute the starts of the coming episodes together: a third of the cost."""
+        seeds = [e.seed for e in episodes]
         self.starts = dict(zip(seeds, first_doubles(seeds), strict=True))
 
-    def reset(self, slot: int, seed: int) -> Array:
-        """Begin the episode of this seed."""
+    def reset(self, slot: int, episode: Episode) -> Array:
+        """Begin an episode."""
+        seed = episode.seed
         if seed not in self.starts:
-            self.expect([seed])
+            self.expect([episode])
         a, b, c, d = self.starts[seed]
         # The difference is taken as Gymnasium's call of uniform(low, high) takes it.
         state = (WIDTH * a - 0.05, WIDTH * b - 0.05, WIDTH * c - 0.05, WIDTH * d - 0.05)

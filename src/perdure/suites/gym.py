@@ -13,7 +13,7 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator, registry
 from perdure import curricula
 from perdure.errors import CurriculumError, UnknownName
 from perdure.suites._cartpole import CartPoles
-from perdure.types import Curriculum, Many, Suite, Task
+from perdure.types import BatchedEnv, Curriculum, Suite, Task
 
 EXAMPLES = (
     "CartPole-v1",
@@ -46,7 +46,7 @@ class GymSuite(Suite):
     def env(self, task: Task) -> gymnasium.Env[Any, Any]:
         return self._make(task)
 
-    def film(self, task: Task) -> gymnasium.Env[Any, Any]:
+    def render_env(self, task: Task) -> gymnasium.Env[Any, Any]:
         return self._make(task, render_mode="rgb_array")
 
     def _make(self, task: Task, **more: Any) -> gymnasium.Env[Any, Any]:
@@ -60,7 +60,7 @@ class GymSuite(Suite):
         env: gymnasium.Env[Any, Any] = gymnasium.make(task.name, disable_env_checker=True, **params)
         return env
 
-    def many(self, task: Task, count: int) -> Many | None:
+    def batched_env(self, task: Task, count: int) -> BatchedEnv | None:
         return CartPoles(count) if task.name == "CartPole-v1" and not task.params else None
 
     def window(self, task: Task) -> int | None:

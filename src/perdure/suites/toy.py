@@ -295,7 +295,7 @@ class ToySuite(Suite):
             "compass": compass,
             "until": until,
             "chosen": chosen,
-            "together": together,
+            "parallel": parallel,
             "meta": meta,
             "drift": drift,
             "blobs": blobs,
@@ -333,12 +333,12 @@ def chosen(choices: int = 9, steps: int = 500) -> Curriculum:
     return curricula.agent_chosen("toy/chosen", _corners(), choices=choices, amount=steps)
 
 
-def together(steps: int = 2000, episodes: int = 10) -> Curriculum:
+def parallel(steps: int = 2000, episodes: int = 10) -> Curriculum:
     """Multi-task: three bandits side by side, whose contexts mean different arms."""
     tasks = [Task("toy", "bandit", f"shift{k}", {"shift": k}) for k in range(3)]
-    block = learn(*(Exposure(t, steps, "steps") for t in tasks), together=True)
-    final = evaluate(*(Exposure(t, episodes) for t in tasks), together=True)
-    return Curriculum("toy/together", curricula.interleave([block], final))
+    block = learn(*(Exposure(t, steps, "steps") for t in tasks), parallel=True)
+    final = evaluate(*(Exposure(t, episodes) for t in tasks), parallel=True)
+    return Curriculum("toy/parallel", curricula.interleave([block], final))
 
 
 def meta(steps: int = 2000, shots: int = 50, episodes: int = 10) -> Curriculum:

@@ -17,45 +17,47 @@ from perdure.store import rows
 from perdure.store.log import Lifetime
 from perdure.testing.report import CheckFailed, global_rng_untouched
 
-WORLDS = (
+CURRICULA = (
     "toy/check",
     "toy/check,task=reach",
     "toy/check,task=blobs",
 )
-"""Tiny lives: discrete actions, continuous actions, labelled data."""
+"""Tiny lifetimes: discrete actions, continuous actions, labelled data."""
 
 
-def check_agent(agent: str | Factory, worlds: tuple[str, ...] = WORLDS) -> list[str]:
+def check_agent(agent: str | Factory, curricula: tuple[str, ...] = CURRICULA) -> list[str]:
     """Run an agent (a name, ``file.py:Class``, or a class) through tiny lifetimes.
 
     Checked: it acts within its space; the same seed gives the same rows; a lifetime resumed from
     any commit ends with the same rows; evaluation does not change it; ``state()`` and ``load()``
-    fit each other; it leaves the process's global generators alone. Worlds that it refuses when it
+    fit each other; it leaves the process's global generators alone. Curricula that it refuses when it
     is made, or whose actions or batches it does not know, are left out; one must remain. Gives the
-    worlds that were left out, with the reason.
+    curricula that were left out, with the reason.
     """
     name = agent if isinstance(agent, str) else agent.__qualname__
     problems: list[str] = []
     refusals: list[str] = []
     with tempfile.TemporaryDirectory(prefix="perdure-check-") as folder:
-        for k, world in enumerate(worlds):
+        for k, curriculum in enumerate(curricula):
             try:
-                plan = _plan(agent, world, Path(folder) / f"{k}")
+                plan = _plan(agent, curriculum, Path(folder) / f"{k}")
             except PerdureError as e:
-                refusals.append(f"{world}: {e}")
+                refusals.append(f"{curriculum}: {e}")
                 continue
-            if plan.make_agent("checked", plan.setting(plan.jobs[0]).world()).state() is None:
+            if plan.make_agent("checked", plan.config(plan.jobs[0]).setup()).state() is None:
                 # It cannot be saved, so an adapt block could not restore it.
-                world += ",probe=false"
-                plan = _plan(agent, world, Path(folder) / f"{k}-unsaved")
-            again = partial(_plan, agent, world)
+                curriculum += ",probe=false"
+                plan = _plan(agent, curriculum, Path(folder) / f"{k}-unsaved")
+            again = partial(_plan, agent, curriculum)
             found = _problems(plan, again)
             if found and _does_not_fit(found[0]):
-                refusals.append(f"{world}: {found[0]}")
+                refusals.append(f"{curriculum}: {found[0]}")
                 continue
-            problems += [f"{world}: {p}" for p in found]
-    if len(refusals) == len(worlds):
-        problems.append(f"{name} fits none of the worlds it is checked on: " + "; ".join(refusals))
+            problems += [f"{curriculum}: {p}" for p in found]
+    if len(refusals) == len(curricula):
+        problems.append(
+            f"{name} fits none of the curricula it is checked on: " + "; ".join(refusals)
+        )
     if problems:
         raise CheckFailed(f"agent {name}", problems)
     return refusals
@@ -79,7 +81,7 @@ def _plan(agent: str | Factory, curriculum: str, out: Path) -> Plan:
         RunSpec(curriculum, (spec,), out=str(out), executor="serial", envs=2, checkpoint=45),
         factories,
     )
-    plan.make_agent("checked", plan.setting(plan.jobs[0]).world())
+    plan.make_agent("checked", plan.config(plan.jobs[0]).setup())
     return plan
 
 

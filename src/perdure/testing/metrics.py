@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from perdure.errors import MeasureError
 from perdure.measure.l2m import paper
-from perdure.measure.metric import Life, Metric, Score
+from perdure.measure.metric import LifetimeData, Metric, Score
 from perdure.store.history import History
 from perdure.testing.report import CheckFailed, global_rng_untouched
 
@@ -52,7 +52,7 @@ def check_metric(metric: Metric) -> None:
 def _call(metric: Metric, history: History, what: str, problems: list[str]) -> Score | None:
     options = paper.Options(measure=history.measure)
     options = replace(options, limits=paper.limits([history], options))
-    life = Life(history, history.measure, lambda h: paper.scores(h, options))
+    life = LifetimeData(history, history.measure, lambda h: paper.scores(h, options))
     try:
         found: Any = metric(life)
     except MeasureError:

@@ -10,7 +10,7 @@ import numpy as np
 from perdure.agent import Agent
 from perdure.errors import AgentFault, SpecError
 from perdure.registry import extras_named
-from perdure.types import Array, Context, World
+from perdure.types import Array, Context, Setup
 
 STATE = 39
 GOAL = slice(36, 39)
@@ -19,17 +19,17 @@ GOAL = slice(36, 39)
 class ExpertAgent(Agent):
     """Reads the whole state, with the goal in it, and must know which task it is at."""
 
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        if not world.tasks:
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        if not setup.tasks:
             raise SpecError("expert must know which task it plays: do not hide task identity")
-        strange = [t for t in world.tasks if not t.startswith("metaworld/")]
+        strange = [t for t in setup.tasks if not t.startswith("metaworld/")]
         if strange:
             raise SpecError(f"expert knows Meta-World's tasks only, not {strange[0]}")
-        shape = world.observation_space.shape or ()
+        shape = setup.observation_space.shape or ()
         if len(shape) != 1 or shape[0] < STATE:
             raise SpecError(
-                f"expert reads states of {STATE} numbers, got {world.observation_space}; set "
+                f"expert reads states of {STATE} numbers, got {setup.observation_space}; set "
                 "observation = state"
             )
         with extras_named("agent expert"):
@@ -37,7 +37,7 @@ class ExpertAgent(Agent):
         # They want more than an arm can do and warn of it at every step.
         warnings.filterwarnings("ignore", "Constant", UserWarning, "metaworld")
         known: dict[str, Any] = ENV_POLICY_MAP
-        self.policies = {t: known[f"{_name(t)}-v3"]() for t in world.tasks}
+        self.policies = {t: known[f"{_name(t)}-v3"]() for t in setup.tasks}
 
     def act(self, obs: Any, ctx: Context) -> Array:
         assert ctx.tasks is not None

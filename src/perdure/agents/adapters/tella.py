@@ -15,7 +15,7 @@ from perdure.agents.adapters._globals import Guest
 from perdure.errors import AgentFault, SpecError
 from perdure.registry import is_file_reference, load_file
 from perdure.seeds import pack_rng, seed_for, unpack_rng
-from perdure.types import Array, Batch, Context, State, Transitions, World
+from perdure.types import Array, Batch, Context, Setup, State, Transitions
 
 NEEDED = ("choose_actions", "receive_transitions")
 NO_DATA = "TELLA agents know environments only: expose them to episodes or steps, not to data"
@@ -40,18 +40,18 @@ class TellaAgent(Agent):
 
     learns_from = ("environments",)
 
-    def __init__(self, world: World, cls: str, config: str | None = None) -> None:
-        super().__init__(world)
-        seed = seed_for(world.seed, "tella")
+    def __init__(self, setup: Setup, cls: str, config: str | None = None) -> None:
+        super().__init__(setup)
+        seed = seed_for(setup.seed, "tella")
         self.guest = Guest(seed)
         # Copies, because TELLA's base class seeds the spaces it gets.
-        self.spaces = copy.deepcopy((world.observation_space, world.action_space))
+        self.spaces = copy.deepcopy((setup.observation_space, setup.action_space))
         for space in self.spaces:
             space.seed(seed)
         self.leaves = [leaf for space in self.spaces for leaf in _leaves(space)]
         with self.guest.lent(), _standins.standing_in():
             made = _load(cls)
-            self.inner = made(seed, *self.spaces, world.slots, config)
+            self.inner = made(seed, *self.spaces, setup.slots, config)
             self.transition = _transition()
         for name in NEEDED:
             if not callable(getattr(self.inner, name, None)):
@@ -63,20 +63,20 @@ class TellaAgent(Agent):
     # Acting and learning.
 
     def act(self, obs: Any, ctx: Context) -> list[Any]:
-        if len(ctx.slots) > self.world.slots:
+        if len(ctx.slots) > self.setup.slots:
             raise AgentFault(NO_DATA)
         self._allow(ctx.learning)
-        seen: list[Any] = [None] * self.world.slots
+        seen: list[Any] = [None] * self.setup.slots
         for row, slot in zip(_rows(obs, len(ctx.slots)), ctx.slots, strict=True):
             seen[slot] = row
         actions = self._call(ctx.learning, "choose_actions", seen)
-        if not hasattr(actions, "__len__") or len(actions) != self.world.slots:
+        if not hasattr(actions, "__len__") or len(actions) != self.setup.slots:
             raise AgentFault(
-                f"{self._name}.choose_actions: expected a list of {self.world.slots} actions, one "
+                f"{self._name}.choose_actions: expected a list of {self.setup.slots} actions, one "
                 f"for each environment, got {actions!r:.120}"
             )
         self._actions = list(actions)
-        return [_plain(self._actions[s], self.world.action_space) for s in ctx.slots]
+        return [_plain(self._actions[s], self.setup.action_space) for s in ctx.slots]
 
     def learn(self, batch: Batch, ctx: Context) -> None:
         if not isinstance(batch, Transitions):
@@ -88,7 +88,7 @@ class TellaAgent(Agent):
 
     def _receive(self, batch: Transitions, ctx: Context) -> None:
         n = len(batch)
-        told: list[Any] = [None] * self.world.slots
+        told: list[Any] = [None] * self.setup.slots
         rewards = [None] * n if batch.rewards is None else batch.rewards
         rows = zip(
             ctx.slots,

@@ -16,7 +16,7 @@ from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.encoders import Inputs, encoder_for
 from perdure.agents.networks.learner import Minibatch, TorchLearner, network
 from perdure.errors import AgentFault, SpecError
-from perdure.types import Array, Batch, Context, Examples, Measures, State, World
+from perdure.types import Array, Batch, Context, Examples, Measures, Setup, State
 
 FLOOR = 0.1
 """The least spread that is divided by: small numbers that hardly vary are not to become large."""
@@ -71,21 +71,21 @@ class BCAgent(TorchLearner):
 
     def __init__(
         self,
-        world: World,
+        setup: Setup,
         lr: float = 1e-3,
         hidden: Sequence[int] = (256, 256, 256),
         halving: float = 1000.0,
         max_grad: float = inf,
         standardise: bool = True,
     ) -> None:
-        super().__init__(world)
+        super().__init__(setup)
         check_ranges("bc", lr=(lr, 0, inf), halving=(halving, 1, inf), max_grad=(max_grad, 0, inf))
-        space = world.action_space
+        space = setup.action_space
         if not isinstance(space, spaces.Box) or not space.is_bounded():
             raise SpecError(
                 f"bc needs a bounded Box action space, got {space}; try classifier for classes"
             )
-        self.inputs, self.space, self.max_grad = Inputs(world.observation_space), space, max_grad
+        self.inputs, self.space, self.max_grad = Inputs(setup.observation_space), space, max_grad
         low, high = space.low.astype(np.float32).ravel(), space.high.astype(np.float32).ravel()
         self.middle, self.half = (low + high) / 2, (high - low) / 2
 
@@ -96,7 +96,7 @@ class BCAgent(TorchLearner):
             first = [] if self.standard is None else [self.standard]
             return nn.Sequential(*first, encoder, nn.Linear(features, low.size))
 
-        self.net = network(world, build)
+        self.net = network(setup, build)
         self.optimizer = Adam(self.net.parameters(), lr)
         self.lr, self.halving = lr, halving
         self.updates = 0
@@ -132,7 +132,7 @@ class BCAgent(TorchLearner):
 
     def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
         answers = self.predict(batch)
-        self.byproducts = {"predictions": answers}
+        self.last_outputs = {"predictions": answers}
         loss = nn.functional.mse_loss(answers, batch["targets"])
         return loss, {"loss": loss.detach()}
 

@@ -14,7 +14,7 @@ from perdure.agents.networks.checks import check_ranges, discrete_for
 from perdure.agents.networks.encoders import Dropout, Inputs, encoder_for
 from perdure.agents.networks.learner import Minibatch, TorchLearner, network
 from perdure.errors import AgentFault
-from perdure.types import Array, Batch, Context, Examples, Measures, World
+from perdure.types import Array, Batch, Context, Examples, Measures, Setup
 
 
 class ClassifierAgent(TorchLearner):
@@ -40,16 +40,16 @@ class ClassifierAgent(TorchLearner):
 
     def __init__(
         self,
-        world: World,
+        setup: Setup,
         lr: float = 1e-3,
         hidden: Sequence[int] = (64, 64),
         convolutions: str = "plain",
         dropout: float = 0.0,
     ) -> None:
-        super().__init__(world)
+        super().__init__(setup)
         check_ranges("classifier", lr=(lr, 0, inf), dropout=(dropout, 0, 0.99))
-        space = discrete_for("classifier", world.action_space)
-        self.inputs, self.start = Inputs(world.observation_space), int(space.start)
+        space = discrete_for("classifier", setup.action_space)
+        self.inputs, self.start = Inputs(setup.observation_space), int(space.start)
 
         def drop() -> Dropout:
             return Dropout(dropout, lambda: self.rng)
@@ -59,7 +59,7 @@ class ClassifierAgent(TorchLearner):
             encoder, features = encoder_for(self.inputs, hidden, nn.ReLU, convolutions, dropped)
             return nn.Sequential(encoder, nn.Linear(features, int(space.n)))
 
-        self.net = network(world, build)
+        self.net = network(setup, build)
         self.optimizer = Adam(self.net.parameters(), lr)
 
     def act(self, obs: Any, ctx: Context) -> Array:
@@ -81,7 +81,7 @@ class ClassifierAgent(TorchLearner):
     def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
         features = self.encode(batch)
         logits = self.decide(features)
-        self.byproducts = {"features": features, "predictions": logits}
+        self.last_outputs = {"features": features, "predictions": logits}
         loss = nn.functional.cross_entropy(logits, batch["targets"])
         right = (logits.argmax(dim=1) == batch["targets"]).float().mean()
         return loss, {"loss": loss.detach(), "accuracy": right}

@@ -16,7 +16,7 @@ from perdure.agents.networks.encoders import Inputs, encoder_for
 from perdure.agents.networks.exploration import EpsilonGreedy
 from perdure.agents.networks.learner import Minibatch, TorchLearner, network, pack, unpack
 from perdure.agents.networks.ring import Ring
-from perdure.types import Array, Batch, Context, Measures, State, World
+from perdure.types import Array, Batch, Context, Measures, Setup, State
 
 
 class DQNAgent(TorchLearner):
@@ -36,7 +36,7 @@ class DQNAgent(TorchLearner):
 
     def __init__(
         self,
-        world: World,
+        setup: Setup,
         lr: float = 1e-3,
         gamma: float = 0.95,
         replay: int = 10_000,
@@ -48,19 +48,19 @@ class DQNAgent(TorchLearner):
         restart: bool = True,
         hidden: Sequence[int] = (64, 64),
     ) -> None:
-        super().__init__(world)
+        super().__init__(setup)
         check_ranges("dqn", gamma=(gamma, 0, 1), epsilon=(epsilon, 0, 1), batch=(batch, 1, replay))
         for name, value in {"every": every, "target": target, "replay": replay}.items():
             check_ranges("dqn", **{name: (value, 1, np.inf)})
         check_ranges("dqn", explore=(explore, 0, np.inf), lr=(lr, 0, np.inf))
-        space = discrete_for("dqn", world.action_space)
-        self.inputs = Inputs(world.observation_space)
+        space = discrete_for("dqn", setup.action_space)
+        self.inputs = Inputs(setup.observation_space)
 
         def build() -> nn.Module:
             encoder, features = encoder_for(self.inputs, hidden, nn.ReLU)
             return nn.Sequential(encoder, nn.Linear(features, int(space.n)))
 
-        self.net = network(world, build)
+        self.net = network(setup, build)
         self.target_net = copy.deepcopy(self.net).requires_grad_(False)
         self.optimizer = Adam(self.net.parameters(), lr)
         self.start, self.gamma = int(space.start), gamma

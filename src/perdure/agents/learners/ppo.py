@@ -11,11 +11,16 @@ from torch import Tensor, nn
 
 from perdure.agents.networks.adam import Adam
 from perdure.agents.networks.checks import check_ranges, transitions_of
-from perdure.agents.networks.encoders import Inputs, encoder_for, tower
+from perdure.agents.networks.encoders import Inputs, encoder_for, with_linear_head
 from perdure.agents.networks.learner import Minibatch, TorchLearner, network
 from perdure.agents.networks.policies import Categorical, Policy, policy_for
-from perdure.agents.networks.rollout import Baseline, Rollout, check_baseline, judge
-from perdure.types import Array, Batch, Context, Measures, State, World
+from perdure.agents.networks.rollout_buffer import (
+    Baseline,
+    RolloutBuffer,
+    advantages_and_returns,
+    check_baseline,
+)
+from perdure.types import Array, Batch, Context, Measures, Setup, State
 
 
 class ActorCritic(nn.Module):
@@ -28,8 +33,10 @@ class ActorCritic(nn.Module):
     ) -> None:
         super().__init__()
         self.policy = policy
-        self.actor = tower(*encoder_for(inputs, hidden), policy.outputs, 0.01)
-        self.critic = tower(*encoder_for(inputs, hidden), 1, 1.0) if baseline == "mlp" else None
+        self.actor = with_linear_head(*encoder_for(inputs, hidden), policy.outputs, 0.01)
+        self.critic = (
+            with_linear_head(*encoder_for(inputs, hidden), 1, 1.0) if baseline == "mlp" else None
+        )
 
 
 class PPOAgent(TorchLearner):
@@ -88,13 +95,13 @@ class PPOAgent(TorchLearner):
         },
     }
 
-    steering = ("policy.log_std",)
+    non_policy_parameters = ("policy.log_std",)
     net: ActorCritic
     value_weight = 0.5
 
     def __init__(
         self,
-        world: World,
+        setup: Setup,
         lr: float = 2e-3,
         gamma: float = 0.95,
         lam: float = 0.95,
@@ -111,21 +118,21 @@ class PPOAgent(TorchLearner):
         normalise: bool = True,
         max_grad: float = 0.5,
     ) -> None:
-        super().__init__(world)
+        super().__init__(setup)
         check_ranges("ppo", gamma=(gamma, 0, 1), lam=(lam, 0, 1), epochs=(epochs, 1, inf))
         check_ranges("ppo", rollout=(rollout, 2, inf), batch=(batch, 2, inf), std=(std, 1e-6, inf))
         for name, value in {"lr": lr, "clip": clip, "entropy": entropy, "floor": floor}.items():
             check_ranges("ppo", **{name: (value, 0, inf)})
-        self.inputs = Inputs(world.observation_space)
+        self.inputs = Inputs(setup.observation_space)
         check_baseline("ppo", baseline, self.inputs)
-        self.policy = policy_for("ppo", world.action_space, std)
+        self.policy = policy_for("ppo", setup.action_space, std)
         self.predicts = "logits" if isinstance(self.policy, Categorical) else "numbers"
-        self.net = network(world, lambda: ActorCritic(self.inputs, self.policy, hidden, baseline))
+        self.net = network(setup, lambda: ActorCritic(self.inputs, self.policy, hidden, baseline))
         self.optimizer = Adam(self.net.parameters(), lr)
         self.gamma, self.lam, self.clip, self.entropy = gamma, lam, clip, entropy
         self.floor, self.normalise, self.max_grad = max(floor, 1e-8), normalise, max_grad
         self.batch, self.epochs, self.greedy = batch, epochs, greedy
-        self.rows = Rollout(world, self.inputs, self.policy, rollout)
+        self.rows = RolloutBuffer(setup, self.inputs, self.policy, rollout)
 
     def act(self, obs: Any, ctx: Context) -> Array:
         with torch.inference_mode():
@@ -138,7 +145,7 @@ class PPOAgent(TorchLearner):
 
     def leave(self, ctx: Context) -> None:
         # The innermost boundary comes first and leaves nothing for the outer ones.
-        if ctx.learning and len(self.rows) >= self.batch * self.rows.beside:
+        if ctx.learning and len(self.rows) >= self.batch * self.rows.parallel_tasks:
             self.update()
         elif ctx.learning:
             self.rows.clear()
@@ -147,7 +154,7 @@ class PPOAgent(TorchLearner):
         """Learn the rollout, then forget it."""
         data = self.rollout_data()
         n = len(data["obs"])
-        parts = max(1, round(n / (self.batch * self.rows.beside)))
+        parts = max(1, round(n / (self.batch * self.rows.parallel_tasks)))
         totals: dict[str, float] = {}
         for _ in range(self.epochs):
             order = torch.from_numpy(self.rng.permutation(n))
@@ -165,7 +172,9 @@ class PPOAgent(TorchLearner):
         with torch.inference_mode():
             log_prob, _ = self.policy.log_prob(self.net.actor(obs), drawn)
         after = self.inputs(rows["next_obs"])
-        advantages, returns = judge(rows, obs, after, self.net.critic, self.gamma, self.lam)
+        advantages, returns = advantages_and_returns(
+            rows, obs, after, self.net.critic, self.gamma, self.lam
+        )
         return {
             "obs": obs,
             "drawn": drawn,

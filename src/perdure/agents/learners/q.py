@@ -9,7 +9,7 @@ import numpy as np
 from perdure.agent import Agent
 from perdure.agents.networks.checks import check_ranges, discrete_for, transitions_of
 from perdure.agents.networks.exploration import EpsilonGreedy
-from perdure.types import Array, Batch, Context, Measures, State, World
+from perdure.types import Array, Batch, Context, Measures, Setup, State
 
 
 class QAgent(Agent):
@@ -24,7 +24,7 @@ class QAgent(Agent):
 
     def __init__(
         self,
-        world: World,
+        setup: Setup,
         lr: float = 0.5,
         gamma: float = 0.95,
         epsilon: float = 0.05,
@@ -32,10 +32,10 @@ class QAgent(Agent):
         restart: bool = True,
         initial: float = 0.0,
     ) -> None:
-        super().__init__(world)
+        super().__init__(setup)
         check_ranges("q", lr=(lr, 0, 1), gamma=(gamma, 0, 1), epsilon=(epsilon, 0, 1))
         check_ranges("q", explore=(explore, 0, np.inf))
-        space = discrete_for("q", world.action_space)
+        space = discrete_for("q", setup.action_space)
         self.lr, self.gamma, self.initial = lr, gamma, initial
         self.start = int(space.start)
         self.explore = EpsilonGreedy(epsilon, explore, restart)

@@ -20,7 +20,7 @@ from perdure.agents.networks.learner import Minibatch, TorchLearner, network
 from perdure.agents.networks.ring import Ring
 from perdure.agents.networks.tasks import Tasks
 from perdure.errors import SpecError
-from perdure.types import Array, Batch, Context, Measures, State, World
+from perdure.types import Array, Batch, Context, Measures, Setup, State
 
 LOG_STD = (-20.0, 2.0)
 
@@ -126,12 +126,12 @@ class SACAgent(TorchLearner):
             "hidden": (256, 256, 256, 256),
         },
     }
-    steering = ("log_alpha",)
+    non_policy_parameters = ("log_alpha",)
     net: ActorCritic
 
     def __init__(
         self,
-        world: World,
+        setup: Setup,
         lr: float = 3e-4,
         gamma: float = 0.99,
         tau: float = 0.005,
@@ -145,22 +145,22 @@ class SACAgent(TorchLearner):
         hidden: Sequence[int] = (400, 400, 400),
         max_grad: float = inf,
     ) -> None:
-        super().__init__(world)
+        super().__init__(setup)
         check_ranges("sac", gamma=(gamma, 0, 1), tau=(tau, 0, 1), batch=(batch, 1, replay))
         check_ranges("sac", every=(every, 0, inf), start=(start, 0, inf), alpha=(alpha, 1e-8, inf))
-        space = world.action_space
+        space = setup.action_space
         if not (isinstance(space, spaces.Box) and np.isfinite([space.low, space.high]).all()):
             raise SpecError(f"sac acts in bounded Box spaces, not in {space}; try ppo or dqn")
-        self.inputs = Inputs(world.observation_space)
+        self.inputs = Inputs(setup.observation_space)
         if len(self.inputs.shape) != 1:
             raise SpecError(f"sac reads flat observations, not images of {self.inputs.shape}")
         self.low, self.high = space.low.reshape(-1), space.high.reshape(-1)
         self.shape, self.dtype = space.shape, space.dtype
         actions = len(self.low)
-        self.tasks = Tasks(world)
+        self.tasks = Tasks(setup)
         tasks, heads = len(self.tasks), len(self.tasks) if multihead else 1
         width = self.inputs.shape[0]
-        self.net = network(world, lambda: ActorCritic(width, actions, hidden, heads, tasks, alpha))
+        self.net = network(setup, lambda: ActorCritic(width, actions, hidden, heads, tasks, alpha))
         self.optimizer = Adam(self.net.parameters(), lr)
         self.target = [p.detach().clone() for p in self._critics()]
         self.gamma, self.tau, self.batch, self.every = gamma, tau, batch, every
@@ -187,8 +187,8 @@ class SACAgent(TorchLearner):
     @property
     def starting(self) -> bool:
         """Whether actions are still random."""
-        beside = self.tasks.now.count("\n") + 1
-        return self.steps < self.start * beside
+        parallel_tasks = self.tasks.now.count("\n") + 1
+        return self.steps < self.start * parallel_tasks
 
     def act(self, obs: Any, ctx: Context) -> Array:
         n = len(ctx.slots)
@@ -272,14 +272,14 @@ class SACAgent(TorchLearner):
         fixed = [p.detach() for p in self._critics()]
         worth = net.values(batch["obs"], chosen, task, fixed).amin(0)
         actor = (alpha * log_prob - worth).mean()
-        heat = -(log_alpha * (log_prob.detach() + self.entropy)).mean()
+        temperature_loss = -(log_alpha * (log_prob.detach() + self.entropy)).mean()
         measures = {
             "loss": critic.detach(),
             "q": values.detach().mean(),
             "entropy": -log_prob.detach().mean(),
             "alpha": alpha.mean(),
         }
-        return critic + actor + heat, measures
+        return critic + actor + temperature_loss, measures
 
     def predict(self, batch: Minibatch) -> Tensor:
         """The policy's mean and log deviation: what distillation keeps."""

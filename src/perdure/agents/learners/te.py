@@ -13,12 +13,12 @@ from torch import Tensor, nn
 
 from perdure.agents.networks.adam import Adam
 from perdure.agents.networks.checks import check_ranges, transitions_of
-from perdure.agents.networks.encoders import Inputs, check_widths, mlp, tower
+from perdure.agents.networks.encoders import Inputs, check_widths, mlp, with_linear_head
 from perdure.agents.networks.learner import Minibatch, TorchLearner, network
 from perdure.agents.networks.policies import Categorical, Policy, policy_for
-from perdure.agents.networks.rollout import Rollout, judge
+from perdure.agents.networks.rollout_buffer import RolloutBuffer, advantages_and_returns
 from perdure.errors import SpecError
-from perdure.types import Array, Batch, Context, Measures, State, World
+from perdure.types import Array, Batch, Context, Measures, Setup, State
 
 LEAST, FIRST, GUESS = 1e-6, 0.1, 2.0
 """The least spread of a point, the first of the encoder's and the first of the guesses."""
@@ -42,7 +42,7 @@ class Embedding(nn.Module):
         super().__init__()
 
         def of(inputs: int, layers: Sequence[int], outputs: int, gain: float) -> nn.Module:
-            return tower(mlp([inputs, *layers]), layers[-1], outputs, gain)
+            return with_linear_head(mlp([inputs, *layers]), layers[-1], outputs, gain)
 
         self.policy = policy
         # Tasks lie apart from the first: a policy that sees no difference could not make any.
@@ -83,12 +83,12 @@ class TEAgent(TorchLearner):
         "garage": {"embedding": 4, "window": 6, "widest": 0.2, "rollout": 1024},
     }
 
-    steering = ("policy.log_std",)
+    non_policy_parameters = ("policy.log_std",)
     net: Embedding
 
     def __init__(
         self,
-        world: World,
+        setup: Setup,
         embedding: int = 6,
         window: int = 20,
         widest: float = 2.0,
@@ -106,7 +106,7 @@ class TEAgent(TorchLearner):
         hidden: Sequence[int] = (32, 16),
         greedy: bool = True,
     ) -> None:
-        super().__init__(world)
+        super().__init__(setup)
         check_ranges("te", gamma=(gamma, 0, 1), lam=(lam, 0, 1), widest=(widest, LEAST, inf))
         check_ranges(
             "te", embedding=(embedding, 1, inf), window=(window, 1, inf), batch=(batch, 2, inf)
@@ -114,33 +114,33 @@ class TEAgent(TorchLearner):
         check_ranges("te", rollout=(rollout, 2, inf), epochs=(epochs, 1, inf))
         check_ranges("te", lr=(lr, 0, inf), clip=(clip, 0, inf), std=(std, 1e-6, inf))
         check_widths(hidden)
-        if not world.tasks:
+        if not setup.tasks:
             raise SpecError("te embeds tasks, so it must be told them: do not hide their identity")
-        self.inputs = Inputs(world.observation_space)
+        self.inputs = Inputs(setup.observation_space)
         if len(self.inputs.shape) != 1:
             raise SpecError(f"te reads flat observations, not images of {self.inputs.shape}")
-        policy = self.policy = policy_for("te", world.action_space, std)
+        policy = self.policy = policy_for("te", setup.action_space, std)
         self.predicts = "logits" if isinstance(policy, Categorical) else "numbers"
-        width, tasks = self.inputs.shape[0], len(world.tasks)
+        width, tasks = self.inputs.shape[0], len(setup.tasks)
         self.net = network(
-            world, lambda: Embedding(tasks, width, policy, hidden, embedding, window)
+            setup, lambda: Embedding(tasks, width, policy, hidden, embedding, window)
         )
         self.optimizer = Adam(self.net.parameters(), lr)
         self.window, self.widest = window, widest
         self.inference, self.entropy, self.encoder_entropy = inference, entropy, encoder_entropy
         self.gamma, self.lam, self.clip = gamma, lam, clip
         self.batch, self.epochs, self.greedy = batch, epochs, greedy
-        self.rows = Rollout(
-            world, self.inputs, policy, rollout, {"noise": ((embedding,), np.float32)}
+        self.rows = RolloutBuffer(
+            setup, self.inputs, policy, rollout, {"noise": ((embedding,), np.float32)}
         )
-        self.noise = np.zeros((world.slots, embedding), np.float32)
+        self.noise = np.zeros((setup.slots, embedding), np.float32)
         """The ε of each slot's episode."""
 
     # Points.
 
     def place(self, task: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and log standard deviation of p(z|task)."""
-        hot = nn.functional.one_hot(task, len(self.world.tasks)).to(torch.float32)
+        hot = nn.functional.one_hot(task, len(self.setup.tasks)).to(torch.float32)
         return gaussian(self.net.encoder(hot), FIRST, self.widest)
 
     def point(self, task: Tensor, noise: Tensor) -> Tensor:
@@ -157,7 +157,7 @@ class TEAgent(TorchLearner):
     def act(self, obs: Any, ctx: Context) -> Array:
         slots, noise = ctx.slots, np.zeros((len(ctx.slots), self.noise.shape[1]), np.float32)
         if ctx.learning:
-            new = slots[ctx.fresh[slots]]
+            new = slots[ctx.episode_start[slots]]
             self.noise[new] = self.rng.standard_normal((len(new), noise.shape[1]))
             noise = self.noise[slots]
         with torch.inference_mode():
@@ -172,7 +172,7 @@ class TEAgent(TorchLearner):
 
     def leave(self, ctx: Context) -> None:
         # The innermost boundary comes first and leaves nothing for the outer ones.
-        if ctx.learning and len(self.rows) >= self.batch * self.rows.beside:
+        if ctx.learning and len(self.rows) >= self.batch * self.rows.parallel_tasks:
             self.update()
         elif ctx.learning:
             self.rows.clear()
@@ -181,7 +181,7 @@ class TEAgent(TorchLearner):
         """Learn the rollout, then forget it."""
         data, windows = self.rollout_data()
         n = len(data["obs"])
-        parts = max(1, round(n / (self.batch * self.rows.beside)))
+        parts = max(1, round(n / (self.batch * self.rows.parallel_tasks)))
         totals: dict[str, float] = {}
         for _ in range(self.epochs):
             order = torch.from_numpy(self.rng.permutation(n))
@@ -211,7 +211,7 @@ class TEAgent(TorchLearner):
         rewards = self.augmented(torch.tensor(rows["rewards"]), log_q, log_prob)
         rows["rewards"] = rewards.numpy()
         known, following = torch.cat([obs, z], 1), torch.cat([after, z], 1)
-        advantages, _ = judge(rows, known, following, None, self.gamma, self.lam)
+        advantages, _ = advantages_and_returns(rows, known, following, None, self.gamma, self.lam)
         advantages = advantages - advantages.mean()
         data = {
             "obs": obs,

@@ -14,11 +14,16 @@ from torch.nn.utils import parameters_to_vector
 from perdure.agent import Agent
 from perdure.agents.networks.adam import Adam
 from perdure.agents.networks.checks import check_ranges, transitions_of
-from perdure.agents.networks.encoders import Inputs, encoder_for, tower
+from perdure.agents.networks.encoders import Inputs, encoder_for, with_linear_head
 from perdure.agents.networks.learner import Minibatch, network, pack, unpack
 from perdure.agents.networks.policies import policy_for
-from perdure.agents.networks.rollout import Baseline, Rollout, check_baseline, judge
-from perdure.types import Array, Batch, Context, Measures, State, World
+from perdure.agents.networks.rollout_buffer import (
+    Baseline,
+    RolloutBuffer,
+    advantages_and_returns,
+    check_baseline,
+)
+from perdure.types import Array, Batch, Context, Measures, Setup, State
 
 DAMPING, CONJUGATE_STEPS = 1e-5, 10
 SHRINK, TRIES = 0.8, 15
@@ -58,7 +63,7 @@ class TRPOAgent(Agent):
 
     def __init__(
         self,
-        world: World,
+        setup: Setup,
         gamma: float = 0.99,
         lam: float = 0.95,
         rollout: int = 1500,
@@ -72,29 +77,29 @@ class TRPOAgent(Agent):
         normalise: bool = True,
         greedy: bool = True,
     ) -> None:
-        super().__init__(world)
+        super().__init__(setup)
         check_ranges("trpo", gamma=(gamma, 0, 1), lam=(lam, 0, 1), rollout=(rollout, 2, inf))
         check_ranges("trpo", kl=(kl, 1e-12, inf), std=(std, 1e-6, inf), lr=(lr, 0, inf))
         check_ranges("trpo", batch=(batch, 1, inf), epochs=(epochs, 1, inf))
-        self.inputs = Inputs(world.observation_space)
+        self.inputs = Inputs(setup.observation_space)
         check_baseline("trpo", baseline, self.inputs)
-        policy = self.policy = policy_for("trpo", world.action_space, std)
+        policy = self.policy = policy_for("trpo", setup.action_space, std)
 
         def build() -> nn.ModuleDict:
-            actor = tower(*encoder_for(self.inputs, hidden), policy.outputs, 0.01)
+            actor = with_linear_head(*encoder_for(self.inputs, hidden), policy.outputs, 0.01)
             parts = nn.ModuleDict({"policy": policy, "actor": actor})
             if baseline == "mlp":
-                parts["critic"] = tower(*encoder_for(self.inputs, hidden), 1, 1.0)
+                parts["critic"] = with_linear_head(*encoder_for(self.inputs, hidden), 1, 1.0)
             return parts
 
-        self.net = network(world, build)
+        self.net = network(setup, build)
         self.actor = self.net["actor"]
         self.weights = [*policy.parameters(), *self.actor.parameters()]
         self.critic = self.net["critic"] if baseline == "mlp" else None
         self.optimizer = Adam(self.critic.parameters(), lr) if self.critic is not None else None
         self.gamma, self.lam, self.kl, self.normalise = gamma, lam, kl, normalise
         self.batch, self.epochs, self.greedy = batch, epochs, greedy
-        self.rows = Rollout(world, self.inputs, policy, rollout)
+        self.rows = RolloutBuffer(setup, self.inputs, policy, rollout)
 
     def act(self, obs: Any, ctx: Context) -> Array:
         with torch.inference_mode():
@@ -110,7 +115,7 @@ class TRPOAgent(Agent):
             self.rows.clear()
 
     def leave(self, ctx: Context) -> None:
-        if ctx.learning and 2 * len(self.rows) >= self.rows.steps * self.rows.beside:
+        if ctx.learning and 2 * len(self.rows) >= self.rows.steps * self.rows.parallel_tasks:
             self.update()
         elif ctx.learning and not ctx.tasks:
             # Nobody says whether the next block is of the same task.
@@ -133,7 +138,9 @@ class TRPOAgent(Agent):
             outputs = self.actor(obs)
             log_prob, entropy = self.policy.log_prob(outputs, drawn)
         after = self.inputs(rows["next_obs"])
-        advantages, returns = judge(rows, obs, after, self.critic, self.gamma, self.lam)
+        advantages, returns = advantages_and_returns(
+            rows, obs, after, self.critic, self.gamma, self.lam
+        )
         if self.normalise:
             advantages = advantages - advantages.mean()
             advantages = advantages / advantages.std(unbiased=False).clamp(min=1e-8)

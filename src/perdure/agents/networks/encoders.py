@@ -236,7 +236,7 @@ def _headed(
     return nn.Sequential(convolutions, mlp([flat, *hidden], activation, dropout))
 
 
-def tower(encoder: nn.Module, features: int, outputs: int, gain: float) -> nn.Sequential:
+def with_linear_head(encoder: nn.Module, features: int, outputs: int, gain: float) -> nn.Sequential:
     """An encoder and a linear head, initialised orthogonally; the head's gain is small where the
     first answers should favour nothing."""
     head = nn.Linear(features, outputs)

@@ -16,7 +16,7 @@ from perdure.agent import Agent
 from perdure.agents.networks.adam import Adam
 from perdure.agents.networks.encoders import Inputs, laid_out
 from perdure.seeds import seed_for
-from perdure.types import Array, State, World
+from perdure.types import Array, Setup, State
 
 if TYPE_CHECKING:
     from perdure.agents.strategies.base import Strategy
@@ -43,11 +43,11 @@ class TorchLearner(Agent):
     """Whether predictions are logits of classes (or actions), or just numbers."""
     replayable: bool = False
     """Whether the loss still means something on rows of long ago. It is then a mean over rows."""
-    steering: tuple[str, ...] = ()
+    non_policy_parameters: tuple[str, ...] = ()
     """Parameters that only steer learning and are no part of predictions, such as a temperature."""
     strategy: Strategy | None = None
     """How the past is kept; None is to keep nothing."""
-    byproducts: Mapping[str, Tensor] = {}
+    last_outputs: Mapping[str, Tensor] = {}
     """What the last loss made on its way, where it did: its ``predictions``, the ``features`` they
     were read from. They save a strategy a second pass through the network."""
 
@@ -91,7 +91,7 @@ class TorchLearner(Agent):
         self.optimizer.load("adam", state)
 
 
-def network(world: World, build: Callable[[], N]) -> N:
+def network(setup: Setup, build: Callable[[], N]) -> N:
     """A network initialised at an address of its own; torch's global generator is left as it was.
 
     Sets torch to one thread: more cost more than they give on small networks, and the order in
@@ -99,7 +99,7 @@ def network(world: World, build: Callable[[], N]) -> N:
     """
     torch.set_num_threads(1)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed_for(world.seed, "init"))
+        torch.manual_seed(seed_for(setup.seed, "init"))
         return build()
 
 

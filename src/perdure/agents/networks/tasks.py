@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from perdure.types import Array, Context, State, World
+from perdure.types import Array, Context, Setup, State
 
 
 class Tasks:
     """Numbers of the tasks of a life; where identity is hidden all are one task, number 0."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, setup: Setup) -> None:
         self.now = ""
         """Ids of the tasks that are being learned, a line each."""
-        self.numbers = {name: k for k, name in enumerate(world.tasks)} or {"": 0}
+        self.numbers = {name: k for k, name in enumerate(setup.tasks)} or {"": 0}
         # One context serves many steps, so its answer is kept.
         self._asked: Context | None = None
         self._answer: Array = np.empty(0, np.int64)
@@ -47,7 +47,7 @@ class Tasks:
         """Take over what :meth:`state` gave."""
         self.now = np.asarray(state["task"], np.uint8).tobytes().decode()
 
-    def beside(self, ctx: Context) -> int:
+    def parallel_tasks(self, ctx: Context) -> int:
         """How many tasks run side by side."""
         self.of(ctx)
         return self._beside

@@ -17,7 +17,7 @@ import torch
 from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.learner import Minibatch, TorchLearner
 from perdure.agents.strategies.base import Strategy
-from perdure.agents.strategies.memory import Quotas, rows_of
+from perdure.agents.strategies.row_memory import Quotas, rows_of
 from perdure.types import Array, State
 
 

@@ -26,7 +26,7 @@ from perdure import registry
 from perdure.agent import Agent
 from perdure.agents.networks.learner import Minibatch, TorchLearner
 from perdure.errors import PerdureError, SpecError
-from perdure.types import Array, Batch, Block, Context, Measures, Results, State, Transitions
+from perdure.types import Array, Batch, Block, Context, Measures, ResultsSoFar, State, Transitions
 
 Offers: TypeAlias = TorchLearner | type[TorchLearner]
 """A learner, or its class: what it offers is said by class attributes wherever it can be."""
@@ -70,7 +70,7 @@ def why_not(strategy: type[Strategy], learner: Any) -> str:
 def works_with(strategy: type[Strategy]) -> tuple[list[str], dict[str, str]]:
     """Names of the learners a strategy works with; and of those it does not, with the reason.
 
-    Classes alone decide, no world is made. What a class leaves to its instances, as PPO leaves
+    Classes alone decide, no set-up is made. What a class leaves to its instances, as PPO leaves
     whether it predicts logits, is asked again when the agent is made. Adapters wrap other
     libraries' agents and are not loaded: they are closed boxes. A learner that cannot be loaded is
     refused in the words of its error.
@@ -116,9 +116,9 @@ class Strategy:
         self.tasks = 0
         """How many tasks have begun; one that comes again counts again."""
 
-    def agent(self) -> Kept:
+    def agent(self) -> ComposedAgent:
         """The learner composed with this strategy."""
-        return Kept(self.learner, self)
+        return ComposedAgent(self.learner, self)
 
     @property
     def rng(self) -> np.random.Generator:
@@ -169,13 +169,15 @@ class Strategy:
         """Take over what :meth:`state` gave."""
 
 
-class Kept(Agent):
+class ComposedAgent(Agent):
     """A learner composed with a strategy: an agent like any other."""
 
     def __init__(self, learner: TorchLearner, strategy: Strategy) -> None:
-        self.learner, self.strategy, self.world = learner, strategy, learner.world
+        self.learner, self.strategy, self.setup = learner, strategy, learner.setup
+        self.observation_space, self.action_space = learner.observation_space, learner.action_space
         learner.strategy = strategy
         self.learns_from = learner.learns_from  # type: ignore[misc]
+        self.memory_scope = learner.memory_scope
 
     @property
     def rng(self) -> np.random.Generator:
@@ -195,7 +197,7 @@ class Kept(Agent):
     def observe(self, batch: Transitions, ctx: Context) -> None:
         self.learner.observe(batch, ctx)
 
-    def choose(self, options: Sequence[Block], results: Results) -> int:
+    def choose(self, options: Sequence[Block], results: ResultsSoFar) -> int:
         return self.learner.choose(options, results)
 
     def enter(self, ctx: Context) -> None:
@@ -211,6 +213,15 @@ class Kept(Agent):
 
     def leave(self, ctx: Context) -> None:
         self.learner.leave(ctx)
+
+    def reset_memory(self, slots: Array) -> None:
+        self.learner.reset_memory(slots)
+
+    def memory(self) -> State:
+        return self.learner.memory()
+
+    def load_memory(self, memory: State) -> None:
+        self.learner.load_memory(memory)
 
     def state(self) -> State | None:
         inner = self.learner.state()

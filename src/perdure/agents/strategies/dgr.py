@@ -20,7 +20,7 @@ from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.learner import Minibatch, TorchLearner
 from perdure.agents.strategies import distillation
 from perdure.agents.strategies.base import Strategy
-from perdure.agents.strategies.snapshot import Snapshot, predictions
+from perdure.agents.strategies.frozen_copy import FrozenCopy, predictions
 from perdure.agents.strategies.vae import VAE, Companion, Likelihood, chosen
 from perdure.types import Array, State
 
@@ -53,7 +53,7 @@ class DGR(Strategy):
         self.generator = Companion(
             learner, generator_lr, lambda: VAE(latent, tuple(generator), shape, kind)
         )
-        self.teacher = Snapshot(learner.net)
+        self.teacher = FrozenCopy(learner.net)
 
     def end(self) -> None:
         self.teacher.take()

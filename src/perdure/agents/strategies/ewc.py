@@ -17,8 +17,8 @@ from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.learner import Minibatch, TorchLearner
 from perdure.agents.strategies.base import Strategy
 from perdure.agents.strategies.fisher import Labels, check_labels, fisher
-from perdure.agents.strategies.memory import Reservoir, rows_of
-from perdure.agents.strategies.springs import Springs
+from perdure.agents.strategies.quadratic_penalty import QuadraticPenalty
+from perdure.agents.strategies.row_memory import Reservoir, rows_of
 from perdure.errors import SpecError
 from perdure.types import Array, State
 
@@ -56,7 +56,7 @@ class EWC(Strategy):
             raise SpecError(f"ewc: divisor must be 'n' or 'n-1', got {divisor!r}")
         self.strength, self.labels, self.group, self.divisor = strength, labels, group, divisor
         self.seen = Reservoir(samples)
-        self.springs = Springs()
+        self.penalty = QuadraticPenalty()
 
     def begin(self) -> None:
         self.seen.clear()
@@ -77,17 +77,17 @@ class EWC(Strategy):
     def end(self) -> None:
         found = self.importance()
         if found is not None:
-            self.springs.add(found, self.learner.optimizer.weights)
+            self.penalty.add(found, self.learner.optimizer.weights)
 
     def project(self) -> None:
-        self.springs.pull(self.learner.optimizer, self.strength)
+        self.penalty.pull(self.learner.optimizer, self.strength)
 
     def state(self) -> dict[str, Array]:
-        return {**self.seen.state("seen"), **self.springs.state()}
+        return {**self.seen.state("seen"), **self.penalty.state()}
 
     def load(self, state: State) -> None:
         self.seen.load("seen", state)
-        self.springs.load(state)
+        self.penalty.load(state)
 
 
 strategy = EWC

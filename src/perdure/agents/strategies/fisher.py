@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from perdure.agents.networks.learner import Minibatch, TorchLearner
-from perdure.agents.strategies.memory import rows_of
 from perdure.agents.strategies.persample import Score, evaluating, mean_gradients
+from perdure.agents.strategies.row_memory import rows_of
 from perdure.errors import SpecError
 
 Labels = Literal["predicted", "sampled", "given"]

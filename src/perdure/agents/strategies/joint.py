@@ -20,7 +20,7 @@ import torch
 
 from perdure.agents.networks.learner import Minibatch, TorchLearner
 from perdure.agents.strategies.base import Strategy
-from perdure.agents.strategies.memory import Distinct, rows_of
+from perdure.agents.strategies.row_memory import Distinct, rows_of
 from perdure.types import Array, State
 
 

@@ -19,7 +19,7 @@ from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.learner import Minibatch, TorchLearner
 from perdure.agents.strategies import distillation
 from perdure.agents.strategies.base import Strategy
-from perdure.agents.strategies.snapshot import Snapshot, predictions
+from perdure.agents.strategies.frozen_copy import FrozenCopy, predictions
 from perdure.errors import SpecError
 from perdure.types import Array, State
 
@@ -46,7 +46,7 @@ class LwF(Strategy):
                 f"lwf: hard=true needs classes, and {type(learner).__name__} predicts numbers here"
             )
         self.temperature, self.hard = temperature, hard
-        self.teacher = Snapshot(learner.net)
+        self.teacher = FrozenCopy(learner.net)
 
     def end(self) -> None:
         self.teacher.take()
@@ -55,7 +55,7 @@ class LwF(Strategy):
         if self.teacher.net is None:
             return loss
         before = predictions(self.learner, self.teacher.net, batch)
-        now = self.learner.byproducts.get("predictions")
+        now = self.learner.last_outputs.get("predictions")
         if now is None:
             now = self.learner.predict(batch)
         if self.learner.predicts != "logits":

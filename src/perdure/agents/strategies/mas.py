@@ -19,9 +19,9 @@ from torch import Tensor
 from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.learner import Minibatch, TorchLearner
 from perdure.agents.strategies.base import Strategy
-from perdure.agents.strategies.memory import Reservoir
 from perdure.agents.strategies.persample import mean_gradients
-from perdure.agents.strategies.springs import Springs
+from perdure.agents.strategies.quadratic_penalty import QuadraticPenalty
+from perdure.agents.strategies.row_memory import Reservoir
 from perdure.types import Array, State
 
 
@@ -33,7 +33,7 @@ class MAS(Strategy):
         check_ranges("mas", strength=(strength, 0, inf))
         self.strength = strength
         self.seen = Reservoir(samples)
-        self.springs = Springs()
+        self.penalty = QuadraticPenalty()
 
     def begin(self) -> None:
         self.seen.clear()
@@ -51,19 +51,19 @@ class MAS(Strategy):
             return learner.predict(rows).square().sum(dim=1).mean()
 
         found = mean_gradients(learner, self.seen.all(), length, torch.abs)
-        if self.springs.stiffness is not None:
-            found += self.springs.stiffness
-        self.springs.hold(found, learner.optimizer.weights)
+        if self.penalty.stiffness is not None:
+            found += self.penalty.stiffness
+        self.penalty.hold(found, learner.optimizer.weights)
 
     def project(self) -> None:
-        self.springs.pull(self.learner.optimizer, 2 * self.strength)
+        self.penalty.pull(self.learner.optimizer, 2 * self.strength)
 
     def state(self) -> dict[str, Array]:
-        return {**self.seen.state("seen"), **self.springs.state()}
+        return {**self.seen.state("seen"), **self.penalty.state()}
 
     def load(self, state: State) -> None:
         self.seen.load("seen", state)
-        self.springs.load(state)
+        self.penalty.load(state)
 
 
 strategy = MAS

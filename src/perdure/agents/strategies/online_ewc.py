@@ -39,9 +39,9 @@ class OnlineEWC(EWC):
         found = self.importance()
         if found is not None:
             # Springs hold decay F̃: what the penalty uses, and what the next F̃ begins with.
-            old = self.springs.stiffness
+            old = self.penalty.stiffness
             total = found + (torch.zeros_like(found) if old is None else old)
-            self.springs.hold(self.decay * total, self.learner.optimizer.weights)
+            self.penalty.hold(self.decay * total, self.learner.optimizer.weights)
 
 
 strategy = OnlineEWC

@@ -33,8 +33,8 @@ from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.learner import Minibatch, TorchLearner
 from perdure.agents.strategies.base import Strategy
 from perdure.agents.strategies.distillation import numbers, soft
-from perdure.agents.strategies.memory import Reservoir, rows_of
 from perdure.agents.strategies.persample import evaluating
+from perdure.agents.strategies.row_memory import Reservoir, rows_of
 from perdure.types import Array, Context, State
 
 NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm)
@@ -202,7 +202,7 @@ def _layers(learner: TorchLearner) -> tuple[list[slice], list[slice], list[nn.Mo
         start += p.numel()
         if p.dim() > 1 and id(p) not in scales and "bias" not in name:
             layers.append(where)
-        elif name not in learner.steering:
+        elif name not in learner.non_policy_parameters:
             others.append(where)
     return layers, others, norms
 

@@ -22,7 +22,7 @@ from torch.func import functional_call, grad, vmap
 
 from perdure.agents.networks.encoders import laid_out
 from perdure.agents.networks.learner import Minibatch, TorchLearner
-from perdure.agents.strategies.memory import rows_of
+from perdure.agents.strategies.row_memory import rows_of
 
 Score: TypeAlias = Callable[[Minibatch], Tensor]
 """The mean over rows of a number for each row."""

@@ -16,7 +16,7 @@ from math import inf
 from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.learner import Minibatch, TorchLearner
 from perdure.agents.strategies.base import Strategy
-from perdure.agents.strategies.memory import Quotas, Reservoir, joined, rows_of
+from perdure.agents.strategies.row_memory import Quotas, Reservoir, joined, rows_of
 from perdure.types import Array, State
 
 

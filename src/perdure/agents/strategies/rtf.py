@@ -25,8 +25,8 @@ from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.learner import Minibatch, TorchLearner
 from perdure.agents.strategies import distillation
 from perdure.agents.strategies.base import Strategy
+from perdure.agents.strategies.frozen_copy import FrozenCopy, predictions
 from perdure.agents.strategies.persample import evaluating
-from perdure.agents.strategies.snapshot import Snapshot, predictions
 from perdure.agents.strategies.vae import Companion, Decoder, Latent, Likelihood, bound, chosen
 from perdure.types import Array, State
 
@@ -85,7 +85,7 @@ class RtF(Strategy):
                 Latent(features, latent), Decoder(latent, tuple(decoder), shape, kind)
             ),
         )
-        self.teacher = Snapshot(learner.net)
+        self.teacher = FrozenCopy(learner.net)
 
     def end(self) -> None:
         self.teacher.take()
@@ -100,7 +100,7 @@ class RtF(Strategy):
         # One backward, that of the learner, serves both optimisers.
         self.feedback.optimizer.zero_grad()
         learner, source, teacher = self.learner, self.feedback.before.net, self.teacher.net
-        features = learner.byproducts.get("features")
+        features = learner.last_outputs.get("features")
         if features is None:
             features = self.parts.encode(batch)
         loss = loss + self.surprise(batch["obs"], features)

@@ -20,7 +20,7 @@ import torch
 from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.learner import TorchLearner
 from perdure.agents.strategies.base import Strategy
-from perdure.agents.strategies.springs import Springs
+from perdure.agents.strategies.quadratic_penalty import QuadraticPenalty
 from perdure.types import Array, State
 
 
@@ -31,7 +31,7 @@ class SI(Strategy):
         super().__init__(learner)
         check_ranges("si", strength=(strength, 0, inf), damping=(damping, 1e-12, inf))
         self.strength, self.damping = strength, damping
-        self.springs = Springs()
+        self.penalty = QuadraticPenalty()
         weights = learner.optimizer.weights
         self.start = weights.clone()
         """Parameters when the task began."""
@@ -44,7 +44,7 @@ class SI(Strategy):
 
     def project(self) -> None:
         optimizer = self.learner.optimizer
-        self.springs.pull(optimizer, 2 * self.strength)
+        self.penalty.pull(optimizer, 2 * self.strength)
         # Copied because clipping shortens the gradient: the fall of the loss is by the whole one.
         self.gradient.copy_(optimizer.grads)
         self.before.copy_(optimizer.weights)
@@ -56,18 +56,18 @@ class SI(Strategy):
     def end(self) -> None:
         weights = self.learner.optimizer.weights
         found = self.path / ((weights - self.start).square_() + self.damping)
-        if self.springs.stiffness is not None:
-            found += self.springs.stiffness
-        self.springs.hold(found, weights)
+        if self.penalty.stiffness is not None:
+            found += self.penalty.stiffness
+        self.penalty.hold(found, weights)
 
     def state(self) -> dict[str, Array]:
         mine = {"start": self.start.numpy().copy(), "path": self.path.numpy().copy()}
-        return {**mine, **self.springs.state()}
+        return {**mine, **self.penalty.state()}
 
     def load(self, state: State) -> None:
         self.start.copy_(torch.tensor(state["start"]))
         self.path.copy_(torch.tensor(state["path"]))
-        self.springs.load(state)
+        self.penalty.load(state)
 
 
 strategy = SI

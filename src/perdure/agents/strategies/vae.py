@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from perdure.agents.networks.adam import Adam
 from perdure.agents.networks.encoders import is_image, is_symbols, mlp
 from perdure.agents.networks.learner import N, TorchLearner, network, pack, unpack
-from perdure.agents.strategies.snapshot import Snapshot
+from perdure.agents.strategies.frozen_copy import FrozenCopy
 from perdure.errors import SpecError
 from perdure.seeds import seed_for
 from perdure.types import Array, State
@@ -142,10 +142,10 @@ class Companion(Generic[N]):
 
     def __init__(self, learner: TorchLearner, lr: float, build: Callable[[], N]) -> None:
         # An address of its own: it must not begin with the learner's random numbers.
-        world = replace(learner.world, seed=seed_for(learner.world.seed, "companion"))
-        self.net = network(world, build)
+        setup = replace(learner.setup, seed=seed_for(learner.setup.seed, "companion"))
+        self.net = network(setup, build)
         self.optimizer = Adam(self.net.parameters(), lr or learner.optimizer.lr)
-        self.before = Snapshot(self.net)
+        self.before = FrozenCopy(self.net)
 
     def descend(self, loss: Tensor) -> None:
         """One step down a loss."""
@@ -174,4 +174,4 @@ def chosen(strategy: str, learner: TorchLearner, likelihood: Likelihood) -> Like
         raise SpecError(
             f"{strategy}: likelihood must be fitting, bernoulli or gaussian, got {likelihood!r}"
         )
-    return fitting(learner.world.observation_space) if likelihood == "fitting" else likelihood
+    return fitting(learner.setup.observation_space) if likelihood == "fitting" else likelihood

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perdure.measure.metric import Better, Life, Metric, Score
+from perdure.measure.metric import Better, LifetimeData, Metric, Score
 
 _TABLE: tuple[tuple[str, Better, tuple[str, ...], str], ...] = (
     ("pm", "higher", ("learning", "evaluations"), "Performance maintenance: change after learning"),
@@ -56,7 +56,7 @@ CORE = ("l2m.pm", "l2m.ft", "l2m.bt", "l2m.rp", "l2m.se")
 def _reader(short: str) -> Metric:
     _, better, needs, about = next(row for row in _TABLE if row[0] == short)
 
-    def read(life: Life) -> Score:
+    def read(life: LifetimeData) -> Score:
         return life.l2m[short]
 
     read.__doc__ = f"{about}\n\n{_FORMULAS[short]}"

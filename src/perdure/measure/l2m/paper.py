@@ -238,5 +238,5 @@ def _flattened(life: Prepared, change: Change) -> bool:
         return False
     low, high, _ = life.limits[change.after.task]
     a, b = change.before.raw, change.after.raw
-    together = max(a.max(), b.max()) <= low or min(a.min(), b.min()) >= high
-    return bool(together and abs(a.mean() - b.mean()) > TIE * max(abs(low), abs(high)))
+    parallel = max(a.max(), b.max()) <= low or min(a.min(), b.min()) >= high
+    return bool(parallel and abs(a.mean() - b.mean()) > TIE * max(abs(low), abs(high)))

@@ -12,7 +12,7 @@ from perdure.arrays import Array
 from perdure.measure.matrix import Matrix, evaluation_matrix
 from perdure.show.report.numbers import Band, Record, band
 from perdure.show.report.study import Study
-from perdure.show.report.walk import Course, Walk, places
+from perdure.show.report.timeline import Course, Timeline, places
 from perdure.show.thin import Thinned, thin
 
 POINTS = 480
@@ -52,12 +52,14 @@ def lifetime_curves(study: Study) -> dict[str, Any]:
         bins = bins_of(study, course)
         for agent in study.agents:
             names = [n for n in course.names if study.by_name[n].agent == agent]
-            ended = [n for n in names if study.walks[n].ended]
+            ended = [n for n in names if study.timelines[n].ended]
             names = ended or names
             if names:
                 place = {"course": course.number, "agent": agent, "finished": bool(ended)}
                 out["evaluations"] += _evaluations(study, course, names, place)
-                out["learning"] += _learning(course, [study.walks[n] for n in names], place, bins)
+                out["learning"] += _learning(
+                    course, [study.timelines[n] for n in names], place, bins
+                )
     return out
 
 
@@ -78,7 +80,7 @@ def tidy(records: Sequence[Record], course: Course, learning: bool = False) -> l
     Learning has ``within`` too, the share of the block that was over. It tells the points of an
     adapt block apart: its learning is undone and does not count.
     """
-    spans = {s.stay.block: s for s in course.spans}
+    spans = {s.summary.block: s for s in course.spans}
     out = []
     for record in records:
         span = spans[record["block"]]
@@ -102,11 +104,11 @@ def single_lifetimes(study: Study) -> list[Record]:
     for course in study.courses:
         bins = bins_of(study, course)
         for name in _in_turn(study, course):
-            walk, life = study.walks[name], study.by_name[name]
+            timeline, life = study.timelines[name], study.by_name[name]
             place = {"lifetime": name, "agent": life.agent, "seed": life.seed}
-            place |= {"course": course.number, "finished": walk.ended}
+            place |= {"course": course.number, "finished": timeline.ended}
             evaluations = _evaluations(study, course, [name], {})
-            learning = _learning(course, [walk], {}, bins)
+            learning = _learning(course, [timeline], {}, bins)
             left -= len(evaluations) + 3 * len(learning)
             if left < 0:
                 return out
@@ -138,22 +140,22 @@ def _in_turn(study: Study, course: Course) -> list[str]:
 
 def bins_of(study: Study, course: Course) -> int:
     """Bins of a learn block: few enough to embed, and each with several experiences."""
-    learns = [i for i, s in enumerate(course.spans) if s.stay.kind == "learn"]
+    learns = [i for i, s in enumerate(course.spans) if s.summary.kind == "learn"]
     if not learns:
         return COARSEST
-    walks = [study.walks[n] for n in course.names]
-    tasks = max(len(course.spans[i].stay.tasks) for i in learns)
+    timelines = [study.timelines[n] for n in course.names]
+    tasks = max(len(course.spans[i].summary.tasks) for i in learns)
     fit = np.median(
-        [bins_for(_lengths(w, i, course)) for w in walks for i in learns if i < len(w.rows)]
+        [bins_for(_lengths(w, i, course)) for w in timelines for i in learns if i < len(w.rows)]
     )
-    room = SINGLES // 2 // (3 * len(learns) * tasks * len(walks))
+    room = SINGLES // 2 // (3 * len(learns) * tasks * len(timelines))
     return int(np.clip(min(POINTS // len(learns), fit // tasks, room), COARSEST, FINEST))
 
 
-def _lengths(walk: Walk, i: int, course: Course) -> Array:
+def _lengths(timeline: Timeline, i: int, course: Course) -> Array:
     """How much of the axis each experience of a block takes."""
-    rows = walk.rows[i]
-    return np.ones(len(rows)) if course.unit == "experiences" else walk.history.steps[rows]
+    rows = timeline.rows[i]
+    return np.ones(len(rows)) if course.unit == "experiences" else timeline.history.steps[rows]
 
 
 def bins_for(lengths: Array) -> float:
@@ -167,8 +169,8 @@ def bins_for(lengths: Array) -> float:
 def _span(course: Course, i: int) -> Record:
     span = course.spans[i]
     return {
-        "course": course.number, "block": span.stay.block, "kind": span.stay.kind,
-        "before": span.stay.before, "tasks": list(span.stay.tasks), "start": span.start,
+        "course": course.number, "block": span.summary.block, "kind": span.summary.kind,
+        "before": span.summary.before, "tasks": list(span.summary.tasks), "start": span.start,
         "stop": span.stop, "learned": span.learned, "amount": span.amount,
     }  # fmt: skip
 
@@ -179,7 +181,7 @@ def _evaluations(
     """Scores of evaluated blocks, those before deployment and in adapt blocks too."""
     found = [_scores(study, n) for n in names]
     tasks = tuple(dict.fromkeys(t for m in found for t in m.tasks))
-    blocks = {s.stay.block: i for i, s in enumerate(course.spans)}
+    blocks = {s.summary.block: i for i, s in enumerate(course.spans)}
     values = np.full((len(found), len(blocks), len(tasks)), np.nan)
     for k, matrix in enumerate(found):
         rows = [blocks[b] for b in matrix.blocks]
@@ -191,7 +193,7 @@ def _evaluations(
         span = course.spans[i]
         out.append(
             {
-                **place, "block": span.stay.block, "kind": span.stay.kind, "task": tasks[j],
+                **place, "block": span.summary.block, "kind": span.summary.kind, "task": tasks[j],
                 "x": (span.start + span.stop) / 2 if span.amount == 0 else span.stop,
                 **cell(means, (i, j)), "min": float(low[i, j]), "max": float(high[i, j]),
             }
@@ -201,7 +203,7 @@ def _evaluations(
 
 def _scores(study: Study, name: str) -> Matrix:
     """Every evaluation of a lifetime, as if nothing were before deployment or a probe."""
-    history = study.walks[name].history
+    history = study.timelines[name].history
     odd = history.adapt | history.before
     if name in study.matrices and not odd.any():
         return study.matrices[name]
@@ -218,15 +220,17 @@ def cell(found: Band, at: tuple[int, ...]) -> Record:
 
 
 def _learning(
-    course: Course, walks: Sequence[Walk], place: Mapping[str, Any], bins: int
+    course: Course, timelines: Sequence[Timeline], place: Mapping[str, Any], bins: int
 ) -> list[Record]:
     """Learning within blocks, by bin."""
     out = []
     for i, span in enumerate(course.spans):
-        if span.stay.kind == "eval":
+        if span.summary.kind == "eval":
             continue
-        for task in span.stay.tasks:
-            thinned = [t for w in walks if (t := _thinned(w, i, course, task, bins)) is not None]
+        for task in span.summary.tasks:
+            thinned = [
+                t for w in timelines if (t := _thinned(w, i, course, task, bins)) is not None
+            ]
             if not thinned:
                 continue
             found = band(np.array([t.mean for t in thinned]))
@@ -236,7 +240,7 @@ def _learning(
             for b in np.flatnonzero(found.n).tolist():
                 out.append(
                     {
-                        **place, "block": span.stay.block, "kind": span.stay.kind, "task": task,
+                        **place, "block": span.summary.block, "kind": span.summary.kind, "task": task,
                         "x": span.start + (b + 0.5) * width, **cell(found, (b,)),
                         "min": float(low[b]), "max": float(high[b]),
                     }
@@ -250,14 +254,14 @@ def _least(values: Array) -> Array:
     return np.where(np.isinf(least), np.nan, least)
 
 
-def _thinned(walk: Walk, i: int, course: Course, task: str, bins: int) -> Thinned | None:
+def _thinned(timeline: Timeline, i: int, course: Course, task: str, bins: int) -> Thinned | None:
     """One task's learning in one block of one lifetime."""
-    history = walk.history
-    if i >= len(walk.rows) or task not in history.tasks:
+    history = timeline.history
+    if i >= len(timeline.rows) or task not in history.tasks:
         return None
-    rows = walk.rows[i]
+    rows = timeline.rows[i]
     own = (history.task[rows] == history.tasks.index(task)) & history.learning[rows]
     own &= history.complete[rows]
     if not own.any():
         return None
-    return thin(places(walk, i, course)[own], walk.values[rows[own]], bins)
+    return thin(places(timeline, i, course)[own], timeline.values[rows[own]], bins)

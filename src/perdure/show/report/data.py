@@ -49,7 +49,7 @@ def page_data(study: Study) -> dict[str, Any]:
         "evaluations": packed(curves["evaluations"], 5),
         "learning": packed(curves["learning"], 5),
         "singles": _singles(single_lifetimes(study)),
-        "lifetimes": len(study.walks),
+        "lifetimes": len(study.timelines),
         "experts": packed(experts["curves"]),
         "expert_scores": rounded(experts["scores"]),
         "matrix_rows": rounded(matrix["rows"], 6),

@@ -25,7 +25,7 @@ def matrices(study: Study) -> dict[str, Any]:
     rows: list[Record] = []
     cells: list[Record] = []
     for course in study.courses:
-        learned = {s.stay.block: s.learned for s in course.spans}
+        learned = {s.summary.block: s.learned for s in course.spans}
         for agent in study.agents:
             names = [n for n in study.of_agent(agent) if n in course.names]
             if not names:

@@ -204,7 +204,7 @@ def _strip(blocks: Sequence[Record]) -> list[Record]:
 
 
 def _in_words(block: Record) -> str:
-    how = " side by side" if block["together"] else ""
+    how = " side by side" if block["parallel"] else ""
     before = ", before deployment" if block["before"] else ""
     then = f"; then evaluate {_joined(block['then'])}; then restore" if block["then"] else ""
     kind = {"eval": "evaluate"}.get(block["kind"], block["kind"])

@@ -8,7 +8,7 @@ from typing import Any
 
 from perdure.show.report.numbers import Record
 from perdure.show.report.study import Folder, Study
-from perdure.show.report.walk import EVALUATION, EVALUATIONS, Course, Walk
+from perdure.show.report.timeline import EVALUATION, EVALUATIONS, Course, Timeline
 
 STRIPS = 6
 """Of lifetimes that went many ways, so many are drawn."""
@@ -95,8 +95,8 @@ def _went(study: Study, names: Sequence[str]) -> list[Way]:
         if own:
             blocks = [_block(study, course, i) for i in range(len(course.spans))]
             blocks = _weighed(blocks, [s.amount for s in course.spans])
-            ended = [n for n in own if study.walks[n].ended] or own
-            out.append((own, blocks, [_taken(study.walks[n]) for n in ended]))
+            ended = [n for n in own if study.timelines[n].ended] or own
+            out.append((own, blocks, [_taken(study.timelines[n]) for n in ended]))
     return out
 
 
@@ -127,7 +127,7 @@ def _planned(curriculum: Mapping[str, Any]) -> list[Record]:
         for block in curriculum.get(part, ()):
             made = {
                 "block": len(blocks), "kind": block["kind"], "before": part == "before",
-                "together": bool(block.get("together")),
+                "parallel": bool(block.get("parallel")),
                 "exposures": _exposures(block["exposures"]), "then": _exposures(block.get("then", ())),
             }  # fmt: skip
             blocks.append(made)
@@ -156,11 +156,11 @@ def _weighed(blocks: list[Record], amounts: Sequence[float]) -> list[Record]:
 
 def _block(study: Study, course: Course, i: int) -> Record:
     """A block with the amounts of the course's first lifetime that came so far."""
-    walk = next(w for n in course.names if len((w := study.walks[n]).rows) > i)
-    stay, rows, history = course.spans[i].stay, walk.rows[i], walk.history
+    timeline = next(w for n in course.names if len((w := study.timelines[n]).rows) > i)
+    summary, rows, history = course.spans[i].summary, timeline.rows[i], timeline.history
     parts: dict[bool, list[Record]] = {True: [], False: []}
     for learning, exposures in parts.items():
-        for task in stay.tasks:
+        for task in summary.tasks:
             own = rows[history.task[rows] == history.tasks.index(task)]
             own = own[history.learning[own] == learning]
             amount = int(history.steps[own].sum()) if learning else len(own)
@@ -168,8 +168,8 @@ def _block(study: Study, course: Course, i: int) -> Record:
                 unit = "steps" if learning else "experiences"
                 exposures.append({"task": task, "amount": amount, "unit": unit})
     return {
-        "block": stay.block, "kind": stay.kind, "before": stay.before, "together": False,
-        "exposures": parts[stay.kind != "eval"], "then": parts[False] if stay.kind == "adapt" else [],
+        "block": summary.block, "kind": summary.kind, "before": summary.before, "parallel": False,
+        "exposures": parts[summary.kind != "eval"], "then": parts[False] if summary.kind == "adapt" else [],
     }  # fmt: skip
 
 
@@ -185,11 +185,11 @@ def _amounts(blocks: Sequence[Record]) -> Amounts:
     return totals
 
 
-def _taken(walk: Walk) -> Amounts:
+def _taken(timeline: Timeline) -> Amounts:
     """What a lifetime took."""
-    learning = walk.history.learning
+    learning = timeline.history.learning
     return {
-        ("learning", "steps"): int(walk.history.steps[learning].sum()),
+        ("learning", "steps"): int(timeline.history.steps[learning].sum()),
         ("evaluation", "experiences"): int((~learning).sum()),
     }
 

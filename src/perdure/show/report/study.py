@@ -17,7 +17,7 @@ from perdure.measure.matrix import Matrix, evaluation_matrix
 from perdure.measure.metric import Metric, Score
 from perdure.measure.results import Results, measure_paper
 from perdure.show.colours import Style, agent_styles, task_styles
-from perdure.show.report.walk import Course, Walk, budgets, courses, walk
+from perdure.show.report.timeline import Course, Timeline, budgets, courses, timeline
 from perdure.store.history import History, common_measure
 from perdure.store.run import Run, runs_below
 
@@ -45,7 +45,7 @@ class Folder:
 
 
 @dataclass(frozen=True)
-class Lifetime:
+class LifetimeSummary:
     """One lifetime that is there, measured or not."""
 
     name: str
@@ -69,7 +69,7 @@ class Study:
     """Everything a report shows, before it is arranged."""
 
     folders: tuple[Folder, ...]
-    lifetimes: tuple[Lifetime, ...]
+    lifetimes: tuple[LifetimeSummary, ...]
     """All that began, experts too."""
     histories: Mapping[str, History]
     """Of the lifetimes that were measured, by name."""
@@ -79,7 +79,7 @@ class Study:
     metrics: tuple[Metric, ...]
 
     @cached_property
-    def by_name(self) -> dict[str, Lifetime]:
+    def by_name(self) -> dict[str, LifetimeSummary]:
         """The lifelong lifetimes."""
         return {life.name: life for life in self.lifetimes if not life.expert}
 
@@ -116,16 +116,20 @@ class Study:
         return {n: evaluation_matrix(h, self.measure) for n, h in self.histories.items()}
 
     @cached_property
-    def walks(self) -> dict[str, Walk]:
+    def timelines(self) -> dict[str, Timeline]:
         """Each lifetime block by block, unfinished ones too."""
-        found = {n: walk(h, self.measure) for n, h in self.histories.items()}
-        return found | {n: walk(h, self.measure, ended=False) for n, h in self.unfinished.items()}
+        found = {n: timeline(h, self.measure) for n, h in self.histories.items()}
+        return found | {
+            n: timeline(h, self.measure, ended=False) for n, h in self.unfinished.items()
+        }
 
     @cached_property
     def courses(self) -> tuple[Course, ...]:
         """The different ways that the lifetimes went. Those that were to learn different amounts
         went different ways."""
-        return courses(self.walks, {n: budgets(self.by_name[n].curriculum) for n in self.walks})
+        return courses(
+            self.timelines, {n: budgets(self.by_name[n].curriculum) for n in self.timelines}
+        )
 
     def of_agent(self, agent: str) -> list[str]:
         """The agent's measured lifetimes, by seed."""
@@ -193,11 +197,11 @@ def load(
 
 def _all_lifetimes(
     found: Mapping[str, sources.Found],
-) -> tuple[list[Lifetime], dict[str, Callable[[], History]]]:
+) -> tuple[list[LifetimeSummary], dict[str, Callable[[], History]]]:
     """Every lifetime under the name it has in the report, and how the lifelong ones are read."""
     parts = {label: _lifetimes(label, one) for label, one in found.items()}
     owners = Counter(base for part in parts.values() for base in {life.base for life in part})
-    lifetimes: list[Lifetime] = []
+    lifetimes: list[LifetimeSummary] = []
     readers: dict[str, Callable[[], History]] = {}
     for label, part in parts.items():
         own = {s.name: s.load for s in found[label].sources}
@@ -231,13 +235,13 @@ def _labels(folders: Sequence[Path]) -> list[str]:
     return labels
 
 
-def _lifetimes(label: str, found: sources.Found) -> list[Lifetime]:
+def _lifetimes(label: str, found: sources.Found) -> list[LifetimeSummary]:
     if not found.curricula:
         owners = {s.name: s.agent or NAMELESS for s in found.sources}
-        return [Lifetime(n, a, a, label, None, "done") for n, a in owners.items()]
+        return [LifetimeSummary(n, a, a, label, None, "done") for n, a in owners.items()]
     known: dict[str, Mapping[str, Any]] = {}
     return [
-        Lifetime(i.id, i.agent, i.agent, label, i.seed, i.status, i.error, i.expert,
+        LifetimeSummary(i.id, i.agent, i.agent, label, i.seed, i.status, i.error, i.expert,
                  {} if i.expert else _curriculum(i.description, known))
         for i in Run(found.path).lifetimes()
     ]  # fmt: skip

@@ -37,7 +37,7 @@ from perdure.store.run import LifetimeInfo, Run
 _PLACE = (
     "exp",
     "block",
-    "phase",
+    "deployed",
     "kind",
     "learning",
     "task",
@@ -124,7 +124,7 @@ def _write_log(
     table: pa.Table, folder: Path, names: Mapping[str, str], scenario: Mapping[str, Any]
 ) -> bool:
     """Write the rows that belong into a log; False if there are none."""
-    before = pc.equal(table.column("phase"), "before")
+    before = pc.invert(table.column("deployed"))
     adapt = pc.equal(table.column("kind"), "adapt")
     table = table.filter(pc.invert(pc.or_(before, adapt))).combine_chunks()
     if not len(table):

@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, Any
 from perdure.registry import extras_named
 from perdure.suites.metaworld import protocols
 from perdure.suites.metaworld.tasks import NAMES, settings, spaces_of
-from perdure.types import Curriculum, Data, Many, Suite, Task
+from perdure.types import BatchedEnv, Curriculum, Data, Suite, Task
 
 if TYPE_CHECKING:
     import gymnasium
@@ -53,6 +53,7 @@ class MetaWorldSuite(Suite):
     """Fifty tasks of one arm, in MuJoCo."""
 
     name = "metaworld"
+    reset_options = True
 
     def tasks(self) -> Sequence[Task]:
         return [Task("metaworld", name) for name in NAMES]
@@ -63,13 +64,13 @@ class MetaWorldSuite(Suite):
             from perdure.suites.metaworld.env import Sawyer
         return Sawyer(task.name, chosen)
 
-    def film(self, task: Task) -> gymnasium.Env[Any, Any]:
+    def render_env(self, task: Task) -> gymnasium.Env[Any, Any]:
         chosen = dataclasses.replace(settings(task), observation="state", size=FILM)
         with extras_named("suite metaworld"):
             from perdure.suites.metaworld.env import Sawyer
         return Sawyer(task.name, chosen)
 
-    def many(self, task: Task, count: int) -> Many | None:
+    def batched_env(self, task: Task, count: int) -> BatchedEnv | None:
         chosen = settings(task)
         with extras_named("suite metaworld"):
             from perdure.suites.metaworld.env import Sawyer, Sawyers

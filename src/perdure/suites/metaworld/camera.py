@@ -18,7 +18,7 @@ from perdure.suites.metaworld import models
 from perdure.types import Array
 
 if TYPE_CHECKING:
-    from perdure.suites.metaworld.lean import Lean
+    from perdure.suites.metaworld.fast_env import FastEnv
 
 COSTLY = (
     mujoco.mjtRndFlag.mjRND_SHADOW,
@@ -56,7 +56,7 @@ class Camera:
         mujoco.mj_forward(self.model, self.data)
         self.upright = self.data.camera(name).xmat.reshape(3, 3)[2, 1] > -0.1
 
-    def picture(self, robot: Lean) -> Array:
+    def picture(self, robot: FastEnv) -> Array:
         """What it sees of a robot's scene now: rows, columns and colours."""
         model, data = self.model, self.data
         model.body_pos[:], model.site_pos[:] = robot.model.body_pos, robot.model.site_pos

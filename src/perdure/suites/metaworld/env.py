@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 import numpy as np
 
+from perdure.suites.metaworld.fast_env import FastEnv, borrow, give_back
 from perdure.suites.metaworld.goals import Fixed, official
-from perdure.suites.metaworld.lean import Lean, borrow, give_back
 from perdure.suites.metaworld.tasks import GOALS, Settings, spaces_of
 from perdure.suites.metaworld.threads import team
-from perdure.types import Array
+from perdure.types import Array, Episode
 
 if TYPE_CHECKING:
     from perdure.suites.metaworld.camera import Camera
@@ -27,7 +27,7 @@ class Sawyer(gymnasium.Env[Array, Array]):
         self.name, self.settings = name, settings
         self.observation_space, self.action_space = spaces_of(settings)
         self.render_mode = "rgb_array"
-        self.robot: Lean | None = None
+        self.robot: FastEnv | None = None
         self.camera: Camera | None = None
         self.taken, self.last = 0, settings.horizon * settings.persist
         self.sparse = settings.reward == "sparse"
@@ -41,12 +41,15 @@ class Sawyer(gymnasium.Env[Array, Array]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
-        """Set the scene that the seed decides, whatever came before."""
+        """Set the scene that the trial decides, or the seed if there is no trial, whatever came
+        before: goal and objects are the task instance, which a trial's episodes share."""
         super().reset(seed=seed)
+        if options and "trial_seed" in options:
+            seed = int(options["trial_seed"])
         return self.begin(int(self.np_random.integers(2**32)) if seed is None else seed), {}
 
     def begin(self, seed: int) -> Array:
-        """Reset to the scene of a seed."""
+        """Reset to the scene of a trial's seed."""
         s = self.settings
         if self.robot is None:
             self.robot = borrow(self.name, s.hide_goal, "v1" if s.reward == "v1" else "v2")
@@ -109,14 +112,14 @@ class Sawyers:
     def __init__(self, arms: Sequence[Sawyer]) -> None:
         self.arms, self.team, self.started = list(arms), team(), False
 
-    def reset(self, slot: int, seed: int) -> Array:
-        """Begin the episode of this seed."""
-        return self.arms[slot].begin(seed)
+    def reset(self, slot: int, episode: Episode) -> Array:
+        """Begin an episode of a trial."""
+        return self.arms[slot].begin(episode.trial_seed)
 
-    def expect(self, seeds: Sequence[int]) -> None:
+    def expect(self, episodes: Sequence[Episode]) -> None:
         """Not of use: a scene is cheap beside its episode."""
 
-    def start(self, slots: Sequence[int], actions: Sequence[Any]) -> None:
+    def step_async(self, slots: Sequence[int], actions: Sequence[Any]) -> None:
         """Push the arms; their physics may run from now on."""
         robots = [self.arms[slot].robot for slot in slots]
         for robot, action in zip(robots, actions, strict=True):
@@ -129,7 +132,7 @@ class Sawyers:
     ) -> tuple[Array, list[float], list[bool], list[bool], Mapping[int, Mapping[str, Any]]]:
         """Push all arms, let physics run, look at all."""
         if not self.started:
-            self.start(slots, actions)
+            self.step_async(slots, actions)
         self.started = False
         self.team.work()
         arms = [self.arms[slot] for slot in slots]

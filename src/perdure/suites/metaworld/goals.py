@@ -1,6 +1,6 @@
 """Where goals and objects are: as upstream draws them, from a seed of ours or of a benchmark's.
 
-Upstream places goal and objects by a random vector, drawn until the scene is sensible. A lean
+Upstream places goal and objects by a random vector, drawn until the scene is sensible. A fast
 environment draws it without moving the arm, which gives the same vectors.
 """
 
@@ -11,7 +11,7 @@ import functools
 import numpy as np
 
 from perdure.suites.metaworld.cache import folder, read_checked, write_checked
-from perdure.suites.metaworld.lean import Lean, lean
+from perdure.suites.metaworld.fast_env import FastEnv, fast_env
 from perdure.suites.metaworld.models import versions
 from perdure.suites.metaworld.tasks import BENCHMARKS, GOALS
 from perdure.types import Array
@@ -24,7 +24,7 @@ class Fixed:
     draws that follow are those of seed 0.
     """
 
-    def __init__(self, env: Lean) -> None:
+    def __init__(self, env: FastEnv) -> None:
         self.first: Array | None = written(env)
         self.rest = np.random.Generator(np.random.PCG64(0))
 
@@ -34,7 +34,7 @@ class Fixed:
         return self.rest.uniform(low, high, size=size) if vector is None else vector
 
 
-def written(env: Lean) -> Array:
+def written(env: FastEnv) -> Array:
     """The vector of the scene that a task is written with: its object's and its goal's place."""
     space = env._random_reset_space
     config = {k: v for k, v in env.init_config.items() if k.endswith("_pos") and "hand" not in k}
@@ -59,7 +59,7 @@ def official(benchmark: str, seed: int, name: str) -> Array:
     start = seed + 1 if benchmark == "ML1-test" else seed
     label = benchmark if BENCHMARKS[benchmark] else f"1-{name}"
     path = folder("goals") / f"{label}-{start}-{versions()}.f8"
-    dimensions = [lean(n).dimensions() for n in tasks]
+    dimensions = [fast_env(n).dimensions() for n in tasks]
     stored = read_checked(path)
     if stored is None or len(stored) != 8 * GOALS * sum(dimensions):
         drawn = np.random.RandomState(start)
@@ -72,7 +72,7 @@ def official(benchmark: str, seed: int, name: str) -> Array:
 
 
 def _draw(name: str, drawn: np.random.RandomState) -> Array:
-    env = lean(name)()
+    env = fast_env(name)()
     vectors = []
     for _ in range(GOALS):
         env.place(None, drawn)  # An upstream reset draws twice, and the second counts.

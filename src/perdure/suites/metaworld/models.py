@@ -45,10 +45,10 @@ def build(cls: type[Any], visual: bool = False) -> mujoco.MjModel:
     whole = mujoco.MjModel.from_xml_path(file)
     if visual:
         return whole
-    lean = _discarded(file, [])
-    lost = _geoms(whole) - _geoms(lean)
+    fast_env = _discarded(file, [])
+    lost = _geoms(whole) - _geoms(fast_env)
     needed = sorted(lost & words(cls) - {""})
-    return _discarded(file, needed) if needed else lean
+    return _discarded(file, needed) if needed else fast_env
 
 
 def _discarded(file: str, kept: list[str]) -> mujoco.MjModel:

@@ -110,4 +110,4 @@ STAND_INS: dict[str, Any] = {
     "reward_utils": _module(reward_utils, tolerance=tolerance),
     "Rotation": Rotation,
 }
-"""Module-level names in Meta-World's files, and what they mean in a lean environment."""
+"""Module-level names in Meta-World's files, and what they mean in a fast environment."""

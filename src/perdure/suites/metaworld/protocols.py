@@ -162,7 +162,7 @@ def cw10_bc(
     by playing them."""
     tasks = _numbered(CW10, horizon=horizon, demonstrations=demonstrations)
     blocks = [learn(Exposure(t, epochs, "epochs")) for t in tasks]
-    evaluation = evaluate(*(Exposure(t, episodes) for t in tasks), together=True)
+    evaluation = evaluate(*(Exposure(t, episodes) for t in tasks), parallel=True)
     return Curriculum("metaworld/cw10-bc", interleave(blocks, evaluation), about=_about(cw10_bc))
 
 
@@ -171,8 +171,8 @@ def mt10_bc(
 ) -> Curriculum:
     """Imitation of ten experts side by side, evaluated by playing on unseen goals."""
     tasks = _numbered(MT10, horizon=horizon, demonstrations=demonstrations)
-    block = learn(*(Exposure(t, epochs, "epochs") for t in tasks), together=True)
-    evaluation = evaluate(*(Exposure(t, episodes) for t in tasks), together=True)
+    block = learn(*(Exposure(t, epochs, "epochs") for t in tasks), parallel=True)
+    evaluation = evaluate(*(Exposure(t, episodes) for t in tasks), parallel=True)
     return Curriculum("metaworld/mt10-bc", interleave([block], evaluation), about=_about(mt10_bc))
 
 
@@ -199,7 +199,7 @@ def _multi(
     else:
         tasks = [_task(n, **params) for n in names]
     blocks = _rounds(name, tasks, steps, rounds)
-    evaluation = evaluate(*(Exposure(t, episodes) for t in tasks), together=True)
+    evaluation = evaluate(*(Exposure(t, episodes) for t in tasks), parallel=True)
     return Curriculum(
         f"metaworld/{name}", interleave(blocks, evaluation), about=_about(CURRICULA[name])
     )
@@ -249,7 +249,7 @@ def _rounds(name: str, tasks: Sequence[Task], steps: int, rounds: int) -> list[B
         )
     whole, rest = divmod(steps, rounds)
     return [
-        learn(*(Exposure(t, whole + (k < rest), "steps") for t in tasks), together=True)
+        learn(*(Exposure(t, whole + (k < rest), "steps") for t in tasks), parallel=True)
         for k in range(rounds)
     ]
 

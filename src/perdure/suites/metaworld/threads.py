@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from perdure.errors import SpecError
 
 if TYPE_CHECKING:
-    from perdure.suites.metaworld.lean import Lean
+    from perdure.suites.metaworld.fast_env import FastEnv
 
 
 class Team:
@@ -29,16 +29,16 @@ class Team:
 
     def __init__(self, helpers: int) -> None:
         self.helpers = helpers
-        self.waiting: deque[Lean] = deque()
-        self.moving: set[Lean] = set()
+        self.waiting: deque[FastEnv] = deque()
+        self.moving: set[FastEnv] = set()
         """Handed in, and not known to have moved."""
         self.calls: SimpleQueue[None] = SimpleQueue()
-        self.moved: SimpleQueue[tuple[Lean, Exception | None]] = SimpleQueue()
+        self.moved: SimpleQueue[tuple[FastEnv, Exception | None]] = SimpleQueue()
         """By helpers."""
         for _ in range(helpers):
             threading.Thread(target=self._help, name="physics", daemon=True).start()
 
-    def add(self, robots: Iterable[Lean]) -> None:
+    def add(self, robots: Iterable[FastEnv]) -> None:
         """Simulations that are to make a step."""
         robots = list(robots)
         self.moving.update(robots)
@@ -52,7 +52,7 @@ class Team:
             self.moving.discard(robot)
             robot.move()
 
-    def wait(self, robot: Lean) -> None:
+    def wait(self, robot: FastEnv) -> None:
         """Return when this one has moved."""
         while robot in self.moving:
             other, error = self.moved.get()
@@ -60,7 +60,7 @@ class Team:
             if error is not None:
                 raise error
 
-    def _next(self) -> Lean | None:
+    def _next(self) -> FastEnv | None:
         try:
             return self.waiting.popleft()
         except IndexError:

@@ -16,10 +16,10 @@ from minigrid.envs.doorkey import DoorKeyEnv
 from minigrid.envs.dynamicobstacles import DynamicObstaclesEnv
 
 from perdure.errors import CurriculumError
-from perdure.suites.minigrid.lean import FORWARD, GOING, LOST, PICKUP, TOGGLE, WON, LeanGrid
+from perdure.suites.minigrid.fast_env import FORWARD, GOING, LOST, PICKUP, TOGGLE, WON, FastMiniGrid
 
 
-class SimpleCrossing(LeanGrid, CrossingEnv):
+class SimpleCrossing(FastMiniGrid, CrossingEnv):
     """Walls cross the room, each with one gap; the goal is in the far corner."""
 
     def __init__(self, size: int, crossings: int, horizon: int | None = None) -> None:
@@ -35,7 +35,7 @@ class SimpleCrossing(LeanGrid, CrossingEnv):
         )
 
 
-class DistShift(LeanGrid, DistShiftEnv):
+class DistShift(FastMiniGrid, DistShiftEnv):
     """Two strips of lava between start and goal; ``row`` is where the second one lies."""
 
     penalty = -1.0
@@ -45,7 +45,7 @@ class DistShift(LeanGrid, DistShiftEnv):
         super().__init__(strip2_row=row, max_steps=_horizon(self, horizon, 4 * 9 * 7))
 
 
-class DynObstacles(LeanGrid, DynamicObstaclesEnv):
+class DynObstacles(FastMiniGrid, DynamicObstaclesEnv):
     """Balls wander between start and goal. MiniGrid's own also ends at walls; TELLA's does not."""
 
     penalty = -1.0
@@ -75,7 +75,7 @@ class DynObstacles(LeanGrid, DynamicObstaclesEnv):
         return LOST if hit else outcome
 
 
-class CustomFetch(LeanGrid):
+class CustomFetch(FastMiniGrid):
     """Yellow keys among balls and boxes of any colour: pick up a key and nothing else."""
 
     def __init__(self, size: int, targets: int, others: int, horizon: int | None = None) -> None:
@@ -107,7 +107,7 @@ class CustomFetch(LeanGrid):
         return WON if isinstance(self.carrying, Key) else LOST
 
 
-class CustomUnlock(LeanGrid, RoomGrid):
+class CustomUnlock(FastMiniGrid, RoomGrid):
     """Two rooms, a locked door between them, its key on the agent's side: open the door."""
 
     def __init__(self, size: int, horizon: int | None = None) -> None:
@@ -132,7 +132,7 @@ class CustomUnlock(LeanGrid, RoomGrid):
         return WON if move == TOGGLE and self.door.is_open else outcome
 
 
-class DoorKey(LeanGrid, DoorKeyEnv):
+class DoorKey(FastMiniGrid, DoorKeyEnv):
     """Fetch the key, open the door in the wall, reach the goal behind it."""
 
     def __init__(self, size: int, horizon: int | None = None) -> None:
@@ -164,7 +164,7 @@ def _whole(env: object, name: str, value: Any, least: int, most: int | None = No
         )
 
 
-FAMILIES: dict[str, type[LeanGrid]] = {
+FAMILIES: dict[str, type[FastMiniGrid]] = {
     c.__name__: c
     for c in (SimpleCrossing, DistShift, DynObstacles, CustomFetch, CustomUnlock, DoorKey)
 }

@@ -13,13 +13,13 @@ from stable_baselines3.common.vec_env import VecTransposeImage
 from perdure.agent import Agent
 from perdure.agents.adapters._globals import Guest
 from perdure.agents.adapters.sb3.build import build
-from perdure.agents.adapters.sb3.host import Host, Outcome
+from perdure.agents.adapters.sb3.host import Host, StepOutcome
 from perdure.agents.adapters.sb3.offpolicy import OffPolicy
 from perdure.agents.adapters.sb3.onpolicy import OnPolicy
 from perdure.agents.adapters.sb3.state import pack_model, unpack_model
 from perdure.errors import AgentFault, SpecError
 from perdure.seeds import pack_rng, seed_for, unpack_rng
-from perdure.types import Array, Batch, Context, State, Transitions, World
+from perdure.types import Array, Batch, Context, Setup, State, Transitions
 
 EXPLORING = 100_000
 """Steps after which schedules end for algorithms whose exploration follows one, as DQN's does."""
@@ -49,22 +49,22 @@ class SB3Agent(Agent):
 
     def __init__(
         self,
-        world: World,
+        setup: Setup,
         algo: str = "PPO",
         policy: str = "auto",
         total_timesteps: int | None = None,
         flush: bool = True,
         **kwargs: Any,
     ) -> None:
-        super().__init__(world)
+        super().__init__(setup)
         if total_timesteps is not None and total_timesteps < 1:
             raise SpecError(f"sb3: total_timesteps must be at least 1, got {total_timesteps!r}")
         # As in our own learners: the order in which threads add up must not show in the results.
         torch.set_num_threads(1)
-        seed = seed_for(world.seed, "init")
+        seed = seed_for(setup.seed, "init")
         self.guest = Guest(seed)
         with self.guest.lent():
-            self.model = build(world, seed, algo, policy, kwargs)
+            self.model = build(setup, seed, algo, policy, kwargs)
         if total_timesteps is None and hasattr(self.model, "exploration_schedule"):
             total_timesteps = EXPLORING
         self.host: Host
@@ -74,16 +74,16 @@ class SB3Agent(Agent):
             self.host = OffPolicy(self.model, total_timesteps)
 
     def act(self, obs: Any, ctx: Context) -> Array:
-        if len(ctx.slots) > self.world.slots:
+        if len(ctx.slots) > self.setup.slots:
             raise AgentFault(NO_DATA)
         seen = self._observations(obs)
         if ctx.learning:
             with self.guest.lent():
-                actions = self.host.act(seen, ctx.slots, ctx.fresh[ctx.slots])
+                actions = self.host.act(seen, ctx.slots, ctx.episode_start[ctx.slots])
         else:
             with self.guest.lent(passing=int(self.rng.integers(2**32))):
                 actions, _ = self.model.predict(seen, deterministic=True)
-        space = self.world.action_space
+        space = self.setup.action_space
         if isinstance(space, spaces.Box):
             # Going from [-1, 1] to the bounds and back may miss them by the last bit.
             actions = np.clip(actions, space.low, space.high)
@@ -93,7 +93,7 @@ class SB3Agent(Agent):
         if not isinstance(batch, Transitions) or batch.rewards is None:
             raise AgentFault(NO_DATA)
         ended = batch.terminated | batch.truncated
-        outcome = Outcome(
+        outcome = StepOutcome(
             batch.rewards.astype(np.float32),
             ended,
             batch.truncated & ~batch.terminated,
@@ -122,7 +122,7 @@ class SB3Agent(Agent):
 
     def _observations(self, obs: Any) -> Any:
         """A batch as the model's buffers hold it: images with their channels first."""
-        space = self.world.observation_space
+        space = self.setup.observation_space
         seen: Any
         if isinstance(space, spaces.Dict):
             seen = {k: np.asarray(obs[k], part.dtype) for k, part in space.spaces.items()}

@@ -24,7 +24,7 @@ from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
 from perdure.errors import PerdureError, SpecError, UnknownName
 from perdure.registry import call_with, extras_named, is_file_reference, load_file
-from perdure.types import World
+from perdure.types import Setup
 
 SIMPLE = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 OURS = ("env", "seed", "_init_setup_model", "tensorboard_log", "verbose", "stats_window_size")
@@ -35,10 +35,10 @@ SCHEDULES = ("learning_rate", "clip_range", "clip_range_vf")
 class Spaces(VecEnv):
     """What a model wants to know of its environments, and nothing to step."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, setup: Setup) -> None:
         # Copies, because Stable-Baselines3 seeds the spaces it gets.
-        seen = copy.deepcopy(world.observation_space)
-        super().__init__(world.slots, seen, copy.deepcopy(world.action_space))
+        seen = copy.deepcopy(setup.observation_space)
+        super().__init__(setup.slots, seen, copy.deepcopy(setup.action_space))
 
     def reset(self) -> Any:
         """Nothing is seen before the first step."""
@@ -74,21 +74,21 @@ class Spaces(VecEnv):
         return [False] * self.num_envs
 
 
-def build(world: World, seed: int, algo: str, policy: str, params: dict[str, Any]) -> BaseAlgorithm:
+def build(setup: Setup, seed: int, algo: str, policy: str, params: dict[str, Any]) -> BaseAlgorithm:
     """The model, seeded and set up as ``learn()`` would."""
     cls = algorithm(algo)
-    check_spaces(algo, world)
+    check_spaces(algo, setup)
     if policy == "auto":
-        policy = _policy(world.observation_space)
+        policy = _policy(setup.observation_space)
     for name in OURS:
         if name in params:
             raise SpecError(f"sb3: {name!r} is not a parameter here, the lifetime decides it")
     # Copies, because Stable-Baselines3 writes into what it is given.
-    params = {name: _value(name, value, world) for name, value in copy.deepcopy(params).items()}
-    _check_buffer(params, world)
+    params = {name: _value(name, value, setup) for name, value in copy.deepcopy(params).items()}
+    _check_buffer(params, setup)
     params.setdefault("device", "cpu")
     try:
-        model = call_with(f"sb3 {algo}", cls, policy, Spaces(world), seed=seed, **params)
+        model = call_with(f"sb3 {algo}", cls, policy, Spaces(setup), seed=seed, **params)
         # Without outputs: Perdure writes the measures itself, and no clocks.
         model.set_logger(Logger(folder=None, output_formats=[]))
         model._setup_learn(1)
@@ -97,13 +97,13 @@ def build(world: World, seed: int, algo: str, policy: str, params: dict[str, Any
     except Exception as e:
         raise SpecError(
             f"sb3: {algo} with {policy} cannot be built for observations in "
-            f"{world.observation_space} and actions in {world.action_space}: {e}"
+            f"{setup.observation_space} and actions in {setup.action_space}: {e}"
         ) from e
     unit = getattr(getattr(model, "train_freq", None), "unit", None)
-    if world.slots > 1 and unit is not None and unit.value == "episode":
+    if setup.slots > 1 and unit is not None and unit.value == "episode":
         raise SpecError(
             f"sb3: {algo} can train every so many episodes in one environment only, and there "
-            f"are {world.slots}; give train_freq in steps, or run with one environment"
+            f"are {setup.slots}; give train_freq in steps, or run with one environment"
         )
     built: BaseAlgorithm = model
     return built
@@ -153,9 +153,9 @@ def named(reference: str) -> Any:
     return getattr(home, attribute)
 
 
-def check_spaces(algo: str, world: World) -> None:
+def check_spaces(algo: str, setup: Setup) -> None:
     """Refuse what no algorithm of Stable-Baselines3 can take, in its own words of advice."""
-    seen, done = world.observation_space, world.action_space
+    seen, done = setup.observation_space, setup.action_space
     parts = dict(seen.spaces) if isinstance(seen, spaces.Dict) else {"": seen}
     for key, part in parts.items():
         what = f"observation space {part}" + (f" under {key!r}" if key else "")
@@ -187,12 +187,12 @@ def _policy(seen: gymnasium.Space[Any]) -> str:
     return "MlpPolicy"
 
 
-def _value(name: str, value: Any, world: World) -> Any:
+def _value(name: str, value: Any, setup: Setup) -> Any:
     """A parameter as the constructor wants it, from what a command line can say."""
     if name == "train_freq" and isinstance(value, Sequence):
         return tuple(value)
     if name == "action_noise" and isinstance(value, int | float):
-        shape = world.action_space.shape
+        shape = setup.action_space.shape
         return NormalActionNoise(np.zeros(shape or ()), np.full(shape or (), float(value)))
     if name in SCHEDULES and isinstance(value, str):
         kind, _, start = value.partition("_")
@@ -204,21 +204,21 @@ def _value(name: str, value: Any, world: World) -> Any:
             raise SpecError(f"sb3: {name} must be a number or lin_NUMBER, got {value!r}")
         return lambda left: left * initial
     if name == "policy_kwargs":
-        return {k: _value(k, v, world) for k, v in value.items()}
+        return {k: _value(k, v, setup) for k, v in value.items()}
     if name.endswith(("_class", "_fn")) and isinstance(value, str):
         return named(value)
     return value
 
 
-def _check_buffer(params: dict[str, Any], world: World) -> None:
+def _check_buffer(params: dict[str, Any], setup: Setup) -> None:
     kind = params.get("replay_buffer_class")
     if isinstance(kind, type) and issubclass(kind, HerReplayBuffer):
         raise SpecError(
             "sb3: HerReplayBuffer asks the environment for the rewards of other goals, and "
             "agents do not see their environment"
         )
-    if params.get("optimize_memory_usage") and world.slots > 1:
+    if params.get("optimize_memory_usage") and setup.slots > 1:
         raise SpecError(
             "sb3: optimize_memory_usage needs every step of every environment in its place, and "
-            f"of {world.slots} environments some may be idle; leave it out, or run with one"
+            f"of {setup.slots} environments some may be idle; leave it out, or run with one"
         )

@@ -27,7 +27,7 @@ import numpy as np
 from perdure.types import Array
 
 
-class Outcome(NamedTuple):
+class StepOutcome(NamedTuple):
     """What a vector step of the active slots led to, in Stable-Baselines3's own types."""
 
     rewards: Array
@@ -47,11 +47,11 @@ class Host(ABC):
         """Slots whose trajectory goes on after the last step."""
 
     @abstractmethod
-    def act(self, obs: Any, slots: Array, fresh: Array) -> Array:
+    def act(self, obs: Any, slots: Array, episode_start: Array) -> Array:
         """Exploring actions for the active slots."""
 
     @abstractmethod
-    def take(self, slots: Array, outcome: Outcome) -> bool:
+    def take(self, slots: Array, outcome: StepOutcome) -> bool:
         """Store what the actions led to; True if it is time to train."""
 
     @abstractmethod

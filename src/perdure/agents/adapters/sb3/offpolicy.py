@@ -10,7 +10,7 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.type_aliases import TrainFreq
 from stable_baselines3.common.utils import should_collect_more_steps
 
-from perdure.agents.adapters.sb3.host import Host, Outcome, deep, flat, joined, rows
+from perdure.agents.adapters.sb3.host import Host, StepOutcome, deep, flat, joined, rows
 from perdure.agents.adapters.sb3.state import pack_replay, unpack_replay
 from perdure.types import Array
 
@@ -40,7 +40,7 @@ class OffPolicy(Host):
         self.gradient_steps = 0
         self._chosen: Any = None
 
-    def act(self, obs: Any, slots: Array, fresh: Array) -> Array:
+    def act(self, obs: Any, slots: Array, episode_start: Array) -> Array:
         model: Any = self.model
         if self.collected[0] == 0:
             model.policy.set_training_mode(False)
@@ -59,7 +59,7 @@ class OffPolicy(Host):
         chosen: Array = actions
         return chosen
 
-    def take(self, slots: Array, outcome: Outcome) -> bool:
+    def take(self, slots: Array, outcome: StepOutcome) -> bool:
         model: Any = self.model
         rewards, dones, timeouts, next_obs = outcome
         model.num_timesteps += len(slots)
@@ -92,7 +92,7 @@ class OffPolicy(Host):
         if noise is not None:
             noise.reset(**({"indices": [slot]} if self.n > 1 else {}))
 
-    def _wait(self, outcome: Outcome) -> None:
+    def _wait(self, outcome: StepOutcome) -> None:
         """Keep transitions until there is one for every column of the buffer."""
         model: Any = self.model
         buffer = model.replay_buffer

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.utils import obs_as_tensor
 
-from perdure.agents.adapters.sb3.host import Host, Outcome, assign, deep, flat, joined, rows
+from perdure.agents.adapters.sb3.host import Host, StepOutcome, assign, deep, flat, joined, rows
 from perdure.types import Array
 
 
@@ -43,9 +43,9 @@ class OnPolicy(Host):
         self.tail: Any = model.env.reset()
         self._chosen: Any = None
 
-    def act(self, obs: Any, slots: Array, fresh: Array) -> Array:
+    def act(self, obs: Any, slots: Array, episode_start: Array) -> Array:
         model, policy = self.model, self.model.policy
-        self._cut(slots[fresh & self.open[slots]])
+        self._cut(slots[episode_start & self.open[slots]])
         if not self.steps:
             policy.set_training_mode(False)
         for _ in range(self._noise_due(len(self.steps))):
@@ -53,14 +53,20 @@ class OnPolicy(Host):
         with torch.no_grad():
             drawn, values, log_probs = policy(obs_as_tensor(obs, model.device))
         actions: Array = drawn.cpu().numpy()
-        self._chosen = obs, actions, fresh.copy(), values.cpu().numpy(), log_probs.cpu().numpy()
+        self._chosen = (
+            obs,
+            actions,
+            episode_start.copy(),
+            values.cpu().numpy(),
+            log_probs.cpu().numpy(),
+        )
         if isinstance(model.action_space, spaces.Box):
             if policy.squash_output:
                 return policy.unscale_action(actions)
             return np.clip(actions, model.action_space.low, model.action_space.high)
         return actions
 
-    def take(self, slots: Array, outcome: Outcome) -> bool:
+    def take(self, slots: Array, outcome: StepOutcome) -> bool:
         model = self.model
         obs, actions, starts, values, log_probs = self._chosen
         model.num_timesteps += len(slots)

@@ -1,7 +1,7 @@
 """Meta-World's environments with their own task code and little else of their cost.
 
 Two thirds of an upstream step are Python: named look-ups in MuJoCo, scipy's rotations, small numpy
-calls. A lean class is a subclass of the task's own. The task's methods are upstream's code objects,
+calls. A fast class is a subclass of the task's own. The task's methods are upstream's code objects,
 bound to other globals in which those calls mean the quick ones of :mod:`numerics`; the methods that
 all tasks share are written here. Upstream's classes and modules stay as they are.
 
@@ -26,8 +26,8 @@ from metaworld.sawyer_xyz_env import SawyerXYZEnv
 from metaworld.utils.reward_utils import hamacher_product
 
 from perdure.suites.metaworld import models
-from perdure.suites.metaworld.memory import Data, Piece, Snapshot
 from perdure.suites.metaworld.numerics import STAND_INS, norm, tolerance
+from perdure.suites.metaworld.simulation_state import Data, Piece, ResetState
 from perdure.types import Array
 
 KEPT = 512
@@ -59,16 +59,16 @@ def _rebound(item: Any) -> Any:
 
 
 Upstream: Any = SawyerXYZEnv
-Kind: TypeAlias = "tuple[type[Lean], bool, str]"
+Kind: TypeAlias = "tuple[type[FastEnv], bool, str]"
 """The task, whether the goal is hidden, the version of the reward."""
 
 
-class Lean(Upstream):  # type: ignore[misc]
-    """What all lean classes share; :func:`lean` puts it before the task's own class."""
+class FastEnv(Upstream):  # type: ignore[misc]
+    """What all fast classes share; :func:`fast_env` puts it before the task's own class."""
 
     task_class: type[Any]
-    resets: OrderedDict[Any, Snapshot]
-    """Resets seen before, of all environments of a task; each lean class has its own."""
+    resets: OrderedDict[Any, ResetState]
+    """Resets seen before, of all environments of a task; each fast class has its own."""
     still = False
     """Whether simulating means to compute positions only."""
     draws: Any = None
@@ -137,7 +137,7 @@ class Lean(Upstream):  # type: ignore[misc]
         obs: Array = self.reset_model()
         self._prev_obs = obs[:18].copy()
         obs[18:36] = self._prev_obs
-        self.resets[key] = Snapshot(self, obs)
+        self.resets[key] = ResetState(self, obs)
         if len(self.resets) > KEPT:
             self.resets.popitem(last=False)
         return obs
@@ -298,8 +298,8 @@ class Lean(Upstream):  # type: ignore[misc]
 
 
 @functools.cache
-def lean(name: str) -> type[Lean]:
-    """The lean class of a task: ``reach`` is upstream's ``reach-v3``."""
+def fast_env(name: str) -> type[FastEnv]:
+    """The fast class of a task: ``reach`` is upstream's ``reach-v3``."""
     task: type[Any] = ALL_V3_ENVIRONMENTS[f"{name}-v3"]
     own = {
         k: _rebound(v)
@@ -307,28 +307,30 @@ def lean(name: str) -> type[Lean]:
         if k != "__init__" and isinstance(v, (types.FunctionType, property))
     }
     return type(
-        f"Lean{task.__name__}", (Lean, task), {**own, "task_class": task, "resets": OrderedDict()}
+        f"Fast{task.__name__}",
+        (FastEnv, task),
+        {**own, "task_class": task, "resets": OrderedDict()},
     )
 
 
-_idle: OrderedDict[Lean, Kind] = OrderedDict()
+_idle: OrderedDict[FastEnv, Kind] = OrderedDict()
 
 
-def borrow(name: str, hide_goal: bool, version: str) -> Lean:
+def borrow(name: str, hide_goal: bool, version: str) -> FastEnv:
     """A simulation of a task; its state is whatever the last one left, until it begins anew.
 
     Evaluations come back to the same tasks all life long, and making a simulation costs as much as
     30 steps of it.
     """
-    kind = (lean(name), hide_goal, version)
+    kind = (fast_env(name), hide_goal, version)
     for robot, its in _idle.items():
         if its == kind:
             del _idle[robot]
             return robot
-    return lean(name)(hide_goal, version)
+    return fast_env(name)(hide_goal, version)
 
 
-def give_back(robot: Lean) -> None:
+def give_back(robot: FastEnv) -> None:
     """Whoever borrowed it will not use it again."""
     _idle[robot] = robot.kind
     if len(_idle) > IDLE:

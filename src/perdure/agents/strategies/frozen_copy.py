@@ -12,7 +12,7 @@ from perdure.agents.networks.learner import Minibatch, N, TorchLearner, pack, un
 from perdure.types import Array, State
 
 
-class Snapshot(Generic[N]):
+class FrozenCopy(Generic[N]):
     """A frozen copy of a network that goes on learning, in evaluation mode; none at first."""
 
     def __init__(self, live: N) -> None:

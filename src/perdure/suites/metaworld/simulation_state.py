@@ -15,7 +15,7 @@ import numpy as np
 from perdure.types import Array
 
 if TYPE_CHECKING:
-    from perdure.suites.metaworld.lean import Lean
+    from perdure.suites.metaworld.fast_env import FastEnv
 
 STATE = mujoco.mjtState.mjSTATE_INTEGRATION
 
@@ -106,12 +106,12 @@ class Piece:
         return whole[self.start : self.start + self.length]
 
 
-class Snapshot:
+class ResetState:
     """All that a reset decides."""
 
     __slots__ = ("attributes", "bodies", "obs", "pieces", "sites", "state")
 
-    def __init__(self, env: Lean, obs: Array) -> None:
+    def __init__(self, env: FastEnv, obs: Array) -> None:
         self.state = np.empty(mujoco.mj_stateSize(env.model, STATE))
         mujoco.mj_getState(env.model, env.data, self.state, STATE)
         self.bodies, self.sites = env.model.body_pos.copy(), env.model.site_pos.copy()
@@ -128,7 +128,7 @@ class Snapshot:
                 self.attributes[name] = value.copy()
         self.obs = obs.copy()
 
-    def restore(self, env: Lean) -> Array:
+    def restore(self, env: FastEnv) -> Array:
         """Bring an environment of the same task to this reset."""
         mujoco.mj_setState(env.model, env.data, self.state, STATE)
         env.model.body_pos[:], env.model.site_pos[:] = self.bodies, self.sites

@@ -14,7 +14,7 @@ from perdure.agents.networks.adam import Adam
 from perdure.types import Array, State
 
 
-class Springs:
+class QuadraticPenalty:
     """One spring for each parameter, as flat vectors in the order of the optimiser."""
 
     def __init__(self) -> None:

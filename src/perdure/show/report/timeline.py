@@ -19,7 +19,7 @@ EVALUATION = 0.028
 
 
 @dataclass(frozen=True)
-class Stay:
+class BlockSummary:
     """One block of one lifetime, without its amounts."""
 
     block: int
@@ -31,12 +31,12 @@ class Stay:
 
 
 @dataclass(frozen=True, eq=False)
-class Walk:
+class Timeline:
     """One lifetime, block by block."""
 
     history: History
     values: Array
-    stays: tuple[Stay, ...]
+    summaries: tuple[BlockSummary, ...]
     rows: tuple[Array, ...]
     """For each block: the indices of its experiences, in order."""
     ended: bool
@@ -56,7 +56,7 @@ class Walk:
 class Span:
     """A block on the axis."""
 
-    stay: Stay
+    summary: BlockSummary
     start: float
     stop: float
     learned: float
@@ -83,21 +83,21 @@ class Course:
         """The tasks in the order they are learned in, without those learned again at once."""
         out: list[str] = []
         for span in self.spans:
-            if span.stay.kind == "learn" and not span.stay.before:
-                out += [t for t in span.stay.tasks if [t] != out[-1:]]
+            if span.summary.kind == "learn" and not span.summary.before:
+                out += [t for t in span.summary.tasks if [t] != out[-1:]]
         return tuple(out)
 
 
-def walk(history: History, measure: str, ended: bool = True) -> Walk:
+def timeline(history: History, measure: str, ended: bool = True) -> Timeline:
     """Cut a lifetime into its blocks."""
     order = np.argsort(history.block, kind="stable")
     cuts = np.flatnonzero(np.diff(history.block[order])) + 1
     rows = tuple(np.split(order, cuts)) if len(order) else ()
     values = history.values(measure) if measure in history.columns else np.full(len(order), np.nan)
-    return Walk(history, values, tuple(_stay(history, r) for r in rows), rows, ended)
+    return Timeline(history, values, tuple(_summary(history, r) for r in rows), rows, ended)
 
 
-def _stay(history: History, rows: Array) -> Stay:
+def _summary(history: History, rows: Array) -> BlockSummary:
     task = history.task[rows]
     codes, first = np.unique(task, return_index=True)
     last = len(task) - 1 - np.unique(task[::-1], return_index=True)[1]
@@ -108,7 +108,7 @@ def _stay(history: History, rows: Array) -> Stay:
     if np.any(last[order][:-1] > first[order][1:]):
         # Side by side, or over and over: which came first is chance.
         tasks = tuple(sorted(tasks))
-    return Stay(int(history.block[rows[0]]), kind, bool(history.before[rows[0]]), tasks)
+    return BlockSummary(int(history.block[rows[0]]), kind, bool(history.before[rows[0]]), tasks)
 
 
 Budget = tuple[tuple[float, str], ...]
@@ -124,69 +124,74 @@ def budgets(curriculum: Mapping[str, Any]) -> Budget:
     return tuple((e["amount"], e["unit"]) for exposures in learns for e in exposures)
 
 
-def courses(walks: Mapping[str, Walk], plans: Mapping[str, Budget]) -> tuple[Course, ...]:
+def courses(timelines: Mapping[str, Timeline], plans: Mapping[str, Budget]) -> tuple[Course, ...]:
     """Lifetimes by what they went through and by what they were to learn: one axis cannot show
     blocks of 300 and of 500 steps. One that did not end joins the first whose blocks begin with its
     own; one without a row is nowhere."""
-    walks = {n: w for n, w in walks.items() if w.stays}
-    shapes: dict[tuple[tuple[Stay, ...], Budget], list[str]] = {}
-    whole = [n for n, w in walks.items() if w.ended]
+    timelines = {n: w for n, w in timelines.items() if w.summaries}
+    shapes: dict[tuple[tuple[BlockSummary, ...], Budget], list[str]] = {}
+    whole = [n for n, w in timelines.items() if w.ended]
     # The longest first, so that those that got less far find theirs.
-    torn = sorted((n for n, w in walks.items() if not w.ended), key=lambda n: -len(walks[n].stays))
+    torn = sorted(
+        (n for n, w in timelines.items() if not w.ended), key=lambda n: -len(timelines[n].summaries)
+    )
     for name in (*whole, *torn):
-        stays, plan = walks[name].stays, plans[name]
-        mine = (stays, plan)
-        if not walks[name].ended:
-            fits = (s for s in shapes if plan in ((), s[1]) and _begins(s[0], stays))
+        summaries, plan = timelines[name].summaries, plans[name]
+        mine = (summaries, plan)
+        if not timelines[name].ended:
+            fits = (s for s in shapes if plan in ((), s[1]) and _begins(s[0], summaries))
             mine = next(fits, mine)
         shapes.setdefault(mine, []).append(name)
     return tuple(
-        _course(number, stays, names, [walks[n] for n in names])
-        for number, ((stays, _), names) in enumerate(shapes.items())
+        _course(number, summaries, names, [timelines[n] for n in names])
+        for number, ((summaries, _), names) in enumerate(shapes.items())
     )
 
 
-def _begins(shape: Sequence[Stay], stays: Sequence[Stay]) -> bool:
-    """Whether ``stays`` are the first of a shape; the last of them may not have come to all of its
+def _begins(shape: Sequence[BlockSummary], summaries: Sequence[BlockSummary]) -> bool:
+    """Whether ``summaries`` are the first of a shape; the last of them may not have come to all of its
     tasks."""
-    *earlier, last = stays or (None,)
-    if last is None or len(stays) > len(shape) or list(shape[: len(earlier)]) != earlier:
+    *earlier, last = summaries or (None,)
+    if last is None or len(summaries) > len(shape) or list(shape[: len(earlier)]) != earlier:
         return False
     there = shape[len(earlier)]
     return there.kind == last.kind and set(last.tasks) <= set(there.tasks)
 
 
 def _course(
-    number: int, stays: tuple[Stay, ...], names: Sequence[str], walks: Sequence[Walk]
+    number: int,
+    summaries: tuple[BlockSummary, ...],
+    names: Sequence[str],
+    timelines: Sequence[Timeline],
 ) -> Course:
-    ended = [w for w in walks if w.ended] or walks[:1]
-    learns = [i for i, s in enumerate(stays) if s.kind == "learn"]
+    ended = [w for w in timelines if w.ended] or timelines[:1]
+    learns = [i for i, s in enumerate(summaries) if s.kind == "learn"]
     steps, counts = np.array([w.steps for w in ended]), np.array([w.counts for w in ended])
     same_steps = bool(np.all(steps[:, learns] == steps[0, learns]))
     same_counts = bool(np.all(counts[:, learns] == counts[0, learns]))
     by_count = same_counts and not same_steps
     amounts = (counts if by_count else steps).mean(axis=0)
     learned = float(amounts[learns].sum())
-    others = len(stays) - len(learns)
+    others = len(summaries) - len(learns)
     each = learned * min(EVALUATION, EVALUATIONS / max(others, 1)) or 1.0
     spans, x, done = [], 0.0, 0.0
-    for i, stay in enumerate(stays):
-        amount = float(amounts[i]) if stay.kind == "learn" else 0.0
+    for i, summary in enumerate(summaries):
+        amount = float(amounts[i]) if summary.kind == "learn" else 0.0
         width = amount or each
-        spans.append(Span(stay, x, x + width, done, amount))
+        spans.append(Span(summary, x, x + width, done, amount))
         x, done = x + width, done + amount
     unit = "experiences" if by_count else "steps"
     return Course(number, tuple(spans), unit, same_steps or same_counts, tuple(names))
 
 
-def places(walk: Walk, i: int, course: Course) -> Array:
+def places(timeline: Timeline, i: int, course: Course) -> Array:
     """Where in block ``i`` each of its experiences ended, from 0 to 1."""
-    rows = walk.rows[i]
-    each = np.ones(len(rows)) if course.unit == "experiences" else walk.history.steps[rows]
+    rows = timeline.rows[i]
+    each = np.ones(len(rows)) if course.unit == "experiences" else timeline.history.steps[rows]
     if not each.sum():
         each = np.ones(len(rows))
     at = np.cumsum(each)
     whole = float(at[-1])
-    if not walk.ended and i == len(walk.rows) - 1:
+    if not timeline.ended and i == len(timeline.rows) - 1:
         whole = max(whole, course.spans[i].amount)
     return np.asarray(at / whole)

@@ -14,7 +14,7 @@ from perdure.agents.networks.policies import Policy
 from perdure.agents.networks.ring import Ring
 from perdure.agents.networks.tasks import Tasks
 from perdure.errors import SpecError
-from perdure.types import Array, Context, State, Transitions, World
+from perdure.types import Array, Context, Setup, State, Transitions
 
 Baseline = Literal["mlp", "linear"]
 RIDGE = 1e-5
@@ -31,7 +31,7 @@ def check_baseline(agent: str, baseline: str, inputs: Inputs) -> None:
         )
 
 
-class Rollout:
+class RolloutBuffer:
     """Rows of what a policy did, until there are ``steps`` of each task that runs side by side.
 
     Each slot's steps are a trajectory of their own, so slots may come and go. Each row knows its
@@ -42,17 +42,17 @@ class Rollout:
 
     def __init__(
         self,
-        world: World,
+        setup: Setup,
         inputs: Inputs,
         policy: Policy,
         steps: int,
         more: Mapping[str, tuple[tuple[int, ...], Any]] | None = None,
     ) -> None:
-        self.steps, self.tasks, self.policy = steps, Tasks(world), policy
+        self.steps, self.tasks, self.policy = steps, Tasks(setup), policy
         seen = (inputs.row, inputs.dtype)
         # A step of all slots may start one row before the rollout is full.
         self.ring = Ring(
-            steps * min(len(self.tasks), world.slots) + world.slots,
+            steps * min(len(self.tasks), setup.slots) + setup.slots,
             {
                 "obs": seen,
                 "drawn": (policy.row, policy.dtype),
@@ -67,7 +67,7 @@ class Rollout:
             },
         )
         self.drawn: Array = np.empty((0, *policy.row), policy.dtype)
-        self.time: Array = np.zeros(world.slots, np.int64)
+        self.time: Array = np.zeros(setup.slots, np.int64)
         """Steps that each slot's episode has had."""
 
     def __len__(self) -> int:
@@ -77,7 +77,7 @@ class Rollout:
         return self.ring[column]
 
     @property
-    def beside(self) -> int:
+    def parallel_tasks(self) -> int:
         """How many tasks the rows are of."""
         return max(1, len(np.unique(self.ring["task"])))
 
@@ -94,7 +94,7 @@ class Rollout:
     def add(self, batch: Transitions, rewards: Array, ctx: Context, **more: Array) -> bool:
         """Take in a step of every active slot; whether the rollout is now full."""
         slots = ctx.slots
-        time = np.where(ctx.fresh[slots], 0, self.time[slots])
+        time = np.where(ctx.episode_start[slots], 0, self.time[slots])
         self.ring.add(
             len(batch),
             obs=batch.obs,
@@ -110,7 +110,7 @@ class Rollout:
         )
         self.time[slots] = time + 1
         self.drawn = self.drawn[:0]
-        return len(self.ring) >= self.steps * self.tasks.beside(ctx)
+        return len(self.ring) >= self.steps * self.tasks.parallel_tasks(ctx)
 
     def trajectories(self) -> dict[str, Array]:
         """All rows by slot, then by time. ``cut`` marks the last row of each trajectory: where the
@@ -141,7 +141,7 @@ class Rollout:
         self.drawn, self.time = np.array(state["drawn"]), np.array(state["time"])
 
 
-def judge(
+def advantages_and_returns(
     rows: Mapping[str, Array],
     obs: Tensor,
     next_obs: Tensor,
@@ -149,7 +149,7 @@ def judge(
     gamma: float,
     lam: float,
 ) -> tuple[Tensor, Tensor]:
-    """The advantage of each row of :meth:`Rollout.trajectories`, and the returns that a critic
+    """The advantage of each row of :meth:`RolloutBuffer.trajectories`, and the returns that a critic
     should foretell. Without a critic the linear baseline judges.
 
     A trajectory that was cut is continued by the value of the observation that followed, except at

@@ -5,20 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from perdure.agent import Agent
+from perdure.arrays import same_leaves
 from perdure.errors import EnvironmentFault
 from perdure.run.guards import Observer, action_guard, agent_fault, stack_actions
+from perdure.run.runner import Experience, Loop, Place, shared_fraction
 from perdure.run.vector import Environments
 from perdure.seeds import Address
-from perdure.types import Array, Exposure, Transitions
-
-if TYPE_CHECKING:
-    from perdure.run.loop import Life
-
+from perdure.types import Array, Context, Episode, Exposure, Transitions
 
 AHEAD = 256
 """How many episodes' seeds are worked out at a time."""
@@ -32,7 +30,7 @@ class _Slot:
     exposure: int
     episode: int = -1
     """-1: no episode under way."""
-    seed: int = 0
+    address: Episode = field(default_factory=lambda: Episode.alone(0))
     steps: int = 0
     """Steps of the current row (a window of the episode for continuing tasks)."""
     ret: float = 0.0
@@ -49,20 +47,48 @@ class _Budget:
 
     exposure: Exposure
     window: int | None
-    address: Address
+    episode_seeds: Address
+    trial_seeds: Address | None
+    """None: a trial's seed is that of its first episode."""
+    phrasings: tuple[str, ...]
+    trials: int = 0
+    """Trials begun."""
     episodes: int = 0
-    """Episodes begun."""
+    """Episodes ended."""
     steps: int = 0
-    seeds: list[int] = field(default_factory=list)
-    """Of the episodes around the next one."""
+    known: dict[int, list[Episode]] = field(default_factory=dict)
+    """Addresses of the episodes around the next ones."""
 
-    def next_episode(self) -> int:
-        """The next episode's number, or -1 if the budget holds none."""
-        e = self.exposure
-        if (e.unit == "episodes" and self.episodes >= e.amount) or self.left == 0:
+    def next_episode(self, last: int) -> int:
+        """The number of the episode that follows a slot's last one (-1: none), or -1 if the budget
+        holds none. A trial that has begun goes on; trials are taken in turn."""
+        e, per = self.exposure, self.exposure.episodes_per_trial
+        if self.left == 0:
             return -1
-        self.episodes += 1
-        return self.episodes - 1
+        if last >= 0 and (last + 1) % per:
+            return last + 1
+        if e.unit == "episodes" and self.trials * per >= e.amount:
+            return -1
+        self.trials += 1
+        return (self.trials - 1) * per
+
+    def episode(self, number: int) -> tuple[Episode, Sequence[Episode]]:
+        """The address of an episode; and of those after it, where they were worked out just now."""
+        chunk, place = divmod(number, AHEAD)
+        if chunk in self.known:
+            return self.known[chunk][place], ()
+        if len(self.known) > 3:
+            del self.known[min(self.known)]
+        per, seed = self.exposure.episodes_per_trial, self.episode_seeds.seed
+        self.known[chunk] = found = []
+        for n in range(chunk * AHEAD, (chunk + 1) * AHEAD):
+            own = seed(n)
+            if self.trial_seeds is not None:
+                trial = self.trial_seeds.seed(n // per)
+            else:
+                trial = own if n % per == 0 else seed(n - n % per)
+            found.append(Episode(own, trial, n))
+        return found[place], found[place:]
 
     @property
     def left(self) -> int | None:
@@ -74,40 +100,63 @@ def _forget(action: Any) -> None:
     return None
 
 
-class Rollout:
+class EnvRunner:
     """One group of exposures on their environments."""
 
-    def __init__(
-        self, life: Life, agent: Agent, exposures: Sequence[Exposure], learning: bool
-    ) -> None:
-        self.life, self.agent, self.learning = life, agent, learning
-        self.exposures = exposures
-        job, n = life.setting, life.setting.envs
+    def __init__(self, loop: Loop, place: Place, exposures: Sequence[Exposure]) -> None:
+        self.loop, self.agent, self.place = loop, loop.agent, place
+        self.learning, self.exposures = place.learning, exposures
+        job, n = loop.config, loop.config.envs
         self.observer = Observer(job.observation_space, "environment")
         self.action_space = job.action_space
-        self.guard = action_guard(job.action_space, type(agent).__name__)
-        method = "learn" if learning else "observe"
-        self.taking = getattr(type(agent), method) is not getattr(Agent, method)
+        self.guard = action_guard(job.action_space, type(self.agent).__name__)
+        method = "learn" if self.learning else "observe"
+        self.taking = getattr(type(self.agent), method) is not getattr(Agent, method)
         """Whether the agent cares what happened; one that only acts is told nothing."""
         suites = [job.suites[e.task.suite] for e in exposures]
         self.budgets = [
-            _Budget(e, s.window(e.task), self._address(j, e))
+            _Budget(e, s.window(e.task), *self._addresses(j, e), job.phrasings(e.task))
             for j, (e, s) in enumerate(zip(exposures, suites, strict=True))
         ]
         self.windows = any(b.window is not None for b in self.budgets)
+        self.phrased = any(len(b.phrasings) > 1 for b in self.budgets)
         self.slots = [_Slot(j * n + i, j) for j in range(len(exposures)) for i in range(n)]
         tasks = [(s, e.task) for s, e in zip(suites, exposures, strict=True)]
         self.envs = Environments(tasks, n, self.observer, job.action_space)
-        self.film = None if learning else life.film
-        self.fresh: Array = np.ones(len(self.slots), bool)
+        self.recorder = None if self.learning else loop.recorder
+        self.episode_start: Array = np.ones(len(self.slots), bool)
+        self.trial_start: Array = np.ones(len(self.slots), bool)
+        self.begun: list[int] = []
+        """Slots whose memory is to be reset before the next step."""
+        self.remembers = type(self.agent).reset_memory is not Agent.reset_memory
+        self.carried = self._carried()
+        self.taken = 0
+        """Vector steps since budgets were last looked at."""
 
-    def _address(self, j: int, e: Exposure) -> Address:
+    def _addresses(self, j: int, e: Exposure) -> tuple[Address, Address | None]:
         # Evaluation plays the same episodes of a task every time, so that a change of score is a
         # change of the agent. Learning episodes are new in every block.
-        seed = self.life.setting.seed
+        seed, fixed = self.loop.config.seed, ("eval", e.task.key)
+        own = Address(seed, "learn", *self.place.address, j, "episode")
         if not self.learning:
-            return Address(seed, "eval", e.task.key, "episode")
-        return Address(seed, "learn", *self.life.place, j, "episode")
+            own = Address(seed, *fixed, "episode")
+        # What is adapted to is what is evaluated then.
+        adapting = self.place.block.kind == "adapt"
+        return own, Address(seed, *fixed, "trial") if adapting else None
+
+    def _carried(self) -> set[int]:
+        """Slots whose first trial here is the one they played last: those of an adapt block's
+        evaluation, if it is of the tasks that were adapted to."""
+        block, count = self.place.block, self.loop.config.envs
+        if block.kind != "adapt" or self.learning:
+            return set()
+        first = self.place.first_exposure
+        same = [
+            j
+            for j, e in enumerate(self.exposures)
+            if first + j < len(block.exposures) and block.exposures[first + j].task == e.task
+        ]
+        return {j * count + i for j in same for i in range(count)}
 
     # Saving and restoring.
 
@@ -117,39 +166,49 @@ class Rollout:
         plain = []
         for s in self.slots:
             plain.append(
-                [s.episode, s.seed, s.steps, s.ret, s.success, s.success_end, dict(s.measures)]
+                [s.episode, *s.address, s.steps, s.ret, s.success, s.success_end, dict(s.measures)]
             )
             if s.episode >= 0:
-                for k, v in self.envs.save(s.number, s.actions).items():
-                    arrays[f"slot{s.number}/{k}"] = v
-                if self.observer.simple:
-                    arrays[f"slot{s.number}/obs"] = np.asarray(s.obs)
+                saved = self.envs.save(s.number, s.actions)
+                saved |= self.observer.pack(s.obs) or {}
+                arrays |= {f"slot{s.number}/{k}": v for k, v in saved.items()}
         position = {
             "slots": plain,
-            "budgets": [[b.episodes, b.steps] for b in self.budgets],
-            "fresh": self.fresh.tolist(),
+            "budgets": [[b.trials, b.episodes, b.steps] for b in self.budgets],
+            "episode_start": self.episode_start.tolist(),
+            "trial_start": self.trial_start.tolist(),
+            "begun": list(self.begun),
+            "carried": sorted(self.carried),
         }
         return position, arrays
 
     def restore(self, position: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
         """Go back to a saved step: environments are reset to their seeds and brought forward."""
-        for b, (episodes, steps) in zip(self.budgets, position["budgets"], strict=True):
-            b.episodes, b.steps = episodes, steps
-        self.fresh[:] = position["fresh"]
+        for b, counts in zip(self.budgets, position["budgets"], strict=True):
+            b.trials, b.episodes, b.steps = counts
+        self.episode_start[:] = position["episode_start"]
+        self.trial_start[:] = position["trial_start"]
+        self.begun, self.carried = list(position["begun"]), set(position["carried"])
         for s, values in zip(self.slots, position["slots"], strict=True):
-            s.episode, s.seed, s.steps, s.ret, s.success, s.success_end, measures = values
-            s.measures = dict(measures)
+            s.episode, seed, trial, number, s.steps, s.ret, s.success, s.success_end, more = values
+            s.address, s.measures = Episode(seed, trial, number), dict(more)
             if s.episode < 0:
                 continue
             prefix = f"slot{s.number}/"
             saved = {k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)}
-            was = saved.pop("obs", None)
-            obs, s.actions[:] = self.envs.restore(s.number, s.seed, saved)
+            packed = {k: saved.pop(k) for k in list(saved) if k == "obs" or k.startswith("obs/")}
+            obs, s.actions[:] = self.envs.restore(s.number, s.address, saved)
+            was = self.observer.unpack(packed) if packed else None
             s.obs = obs if was is None else was
-            if obs is not None and was is not None and not np.array_equal(obs, was, equal_nan=True):
-                task = self.envs.tasks[s.number]
+            task = self.envs.tasks[s.number]
+            if s.obs is None:
                 raise EnvironmentFault(
-                    f"{task.id}: playing episode seed {s.seed} again for {len(s.actions)} steps did "
+                    f"{task.id} saves itself but shows observations of {self.observer.space}, which "
+                    "are not made of arrays: it cannot be resumed in mid-episode"
+                )
+            if obs is not None and was is not None and not same_leaves(obs, was):
+                raise EnvironmentFault(
+                    f"{task.id}: playing episode seed {seed} again for {len(s.actions)} steps did "
                     "not lead to the same observation, so this block cannot be resumed exactly; "
                     f"perdure check {task.id} shows where its reset(seed) is not honest"
                 )
@@ -175,19 +234,28 @@ class Rollout:
     def _begin(self, s: _Slot) -> bool:
         """Give an idle slot its next episode; False if the budget holds none."""
         budget = self.budgets[s.exposure]
-        s.episode = budget.next_episode()
+        s.episode = budget.next_episode(s.episode)
         if s.episode < 0:
             return False
-        ahead = s.episode % AHEAD
-        if ahead == 0 or not budget.seeds:
-            first = s.episode - ahead
-            budget.seeds = [budget.address.seed(first + i) for i in range(AHEAD)]
-            self.envs.parts[s.exposure].expect(budget.seeds[ahead:])
-        s.seed = budget.seeds[ahead]
-        s.obs = self.envs.reset(s.number, s.seed)
+        s.address, upcoming = budget.episode(s.episode)
+        if upcoming:
+            self.envs.parts[s.exposure].expect(upcoming)
+        s.obs = self.envs.reset(s.number, s.address)
         s.actions.clear()
-        self.fresh[s.number] = True
+        first = s.episode % budget.exposure.episodes_per_trial == 0
+        self.episode_start[s.number], self.trial_start[s.number] = True, first
+        scope = self.agent.memory_scope if self.remembers else ""
+        if scope == "episode" or (scope == "trial" and first and s.number not in self.carried):
+            self.begun.append(s.number)
+        if first:
+            self.carried.discard(s.number)
         return True
+
+    def _reset_memories(self) -> None:
+        """Let the agent forget what it carried for slots where something new begins."""
+        if self.begun:
+            reset_memory(self.agent, self.begun)
+            self.begun = []
 
     def _active(self) -> list[_Slot]:
         """The slots that take the next step: an episode under way and budget left for it."""
@@ -208,18 +276,19 @@ class Rollout:
         The hot path: all that stays the same between steps is set up once, and budgets are
         looked at only when an episode ends or one of them may run out.
         """
-        n, life, agent, observer = len(slots), self.life, self.agent, self.observer
+        n, loop, agent, observer = len(slots), self.loop, self.agent, self.observer
         learning, taking, simple = self.learning, self.taking, observer.simple
+        rewarded = self.place.shows_rewards
         floats, step, guard, act = observer.float, self.envs.step, self.guard, agent.act
         take = agent.learn if learning else agent.observe
         dubious, now = observer.dubious, time.monotonic
         numbers = [s.number for s in slots]
-        remember = [self._memory(s) for s in slots]
-        ids = [self.exposures[s.exposure].task.id for s in slots]
-        ctx = life.context(learning, ids, np.array(numbers), self.fresh)
+        remember = [self._played(s) for s in slots]
+        ctx = self._context(slots)
+        self._reset_memories()
         mine: Any = slice(None) if n == len(self.slots) else ctx.slots
         obs = self._current(slots)
-        horizon, taken, over, stale = self._horizon(slots), 0, False, True
+        horizon, self.taken, over, stale = self._horizon(slots), 0, False, True
         while True:
             try:
                 actions = act(obs, ctx)
@@ -244,7 +313,7 @@ class Rollout:
                     actions
                     if type(actions) is np.ndarray
                     else stack_actions(self.action_space, chosen),
-                    np.array(rewards) if learning else None,
+                    np.array(rewards) if rewarded else None,
                     np.array(ends) if over else np.zeros(n, bool),
                     np.array(cuts) if over else np.zeros(n, bool),
                     next_obs,
@@ -254,24 +323,45 @@ class Rollout:
                 except Exception as e:
                     raise agent_fault(agent, take.__name__, e) from e
                 if measures is not None and learning:
-                    life.note(measures)
+                    loop.log_measures(measures)
             if stale:
-                self.fresh[mine] = False
+                self.episode_start[mine] = self.trial_start[mine] = False
                 stale = False
             obs = next_obs
-            taken += 1
-            if over or taken >= horizon or now() >= life.next_beat:
-                began = self._settle(slots, following, ends, cuts, taken)
+            self.taken += 1
+            if over or self.taken >= horizon or now() >= loop.next_beat:
+                began = self._settle(slots, following, ends, cuts)
                 if began is None:
                     return
                 if began:
                     obs, over, stale = self._renewed(slots, following, began), False, True
-                horizon, taken = self._horizon(slots), 0
+                    self._reset_memories()
+                    if self.phrased:
+                        ctx = self._context(slots)
+                horizon = self._horizon(slots)
 
-    def _memory(self, s: _Slot) -> Callable[[Any], None]:
+    def _context(self, slots: list[_Slot]) -> Context:
+        budgets = [self.budgets[s.exposure] for s in slots]
+        said = [
+            b.phrasings[s.address.seed % len(b.phrasings)] if b.phrasings else ""
+            for b, s in zip(budgets, slots, strict=True)
+        ]
+        steps = [b.exposure.amount for b in self.budgets if b.exposure.unit == "steps"]
+        return self.loop.context(
+            self.place,
+            [b.exposure for b in budgets],
+            np.array([s.number for s in slots]),
+            self.episode_start,
+            trial_start=self.trial_start,
+            instructions=said,
+            length=sum(steps) if len(steps) == len(self.budgets) else None,
+            fraction=shared_fraction(self),
+        )
+
+    def _played(self, s: _Slot) -> Callable[[Any], None]:
         """Where an episode's actions go: to a list, unless the environment can save itself and
         nobody films an episode that will end."""
-        if self.film is not None and self.budgets[s.exposure].window is None:
+        if self.recorder is not None and self.budgets[s.exposure].window is None:
             return s.actions.append
         return _forget if self.envs.restorable(s.number) else s.actions.append
 
@@ -290,12 +380,12 @@ class Rollout:
 
     def _horizon(self, slots: list[_Slot]) -> int:
         """How many vector steps may pass before a budget, a window or a commit needs a look."""
-        horizon = -(-self.life.until_commit // len(slots))
+        horizon = -(-self.loop.until_commit // len(slots))
         for b in self.budgets:
             if b.left is not None:
                 # A budget is shared by its environments; some may be idle, so this is a lower
                 # bound, and a look too early costs nothing but time.
-                horizon = min(horizon, b.left // self.life.setting.envs)
+                horizon = min(horizon, b.left // self.loop.config.envs)
         if self.windows:
             for s in slots:
                 window = self.budgets[s.exposure].window
@@ -304,14 +394,15 @@ class Rollout:
         return max(horizon, 1)
 
     def _settle(
-        self, slots: list[_Slot], following: Any, ends: list[bool], cuts: list[bool], taken: int
+        self, slots: list[_Slot], following: Any, ends: list[bool], cuts: list[bool]
     ) -> list[int] | None:
         """Count the steps, end the rows that are complete, begin new episodes, commit if due.
 
         The rows of the batch whose episodes are new; None if the set of active slots changed.
         """
-        budgets, life, changed, began = self.budgets, self.life, False, []
-        life.count(taken * len(slots), self.learning)
+        budgets, loop, changed, began = self.budgets, self.loop, False, []
+        taken, self.taken = self.taken, 0
+        loop.count(taken * len(slots), self.learning)
         if len(budgets) == 1:
             budgets[0].steps += taken * len(slots)
         else:
@@ -324,15 +415,15 @@ class Rollout:
                 changed |= not self._begin(s)
             elif self.windows and s.steps == budgets[s.exposure].window:
                 self._finish(s, "window", False, False)
-        envs = life.setting.envs
+        envs = loop.config.envs
         for b in budgets:
             # A step budget that can no longer feed every slot.
             changed |= b.left is not None and b.left < envs
-        if changed or life.until_commit <= 0:
+        if changed or loop.until_commit <= 0:
             for k, s in enumerate(slots):
                 if k not in began:
                     s.obs = following[k]
-        life.tick(self)
+        loop.tick(self)
         return None if changed and self._active() != slots else began
 
     def _finish(self, s: _Slot, status: str, terminated: bool, truncated: bool) -> None:
@@ -341,22 +432,27 @@ class Rollout:
             measures["success"], measures["success_end"] = s.success, s.success_end
         if s.measures:
             measures |= s.measures
-        if self.film is not None and status == "complete":
-            task, kind = self.exposures[s.exposure].task, self.life.heading[2]
-            where = (self.life.exp, self.life.place[0], kind, s.episode, s.seed)
-            self.film.saw(task, *where, s.steps, s.ret, s.success, s.actions)
-        self.life.row(
-            self.exposures[s.exposure],
-            self.life.first_exposure + s.exposure,
+        place, e = self.place, self.exposures[s.exposure]
+        if self.recorder is not None and status == "complete":
+            where = (self.loop.experiences, place.number, place.block.kind, s.address)
+            self.recorder.saw(e.task, *where, s.steps, s.ret, s.success, s.actions)
+        experience = Experience(
+            e,
+            s.exposure,
             s.number,
             s.episode,
-            s.seed,
+            s.episode // e.episodes_per_trial,
+            s.address.seed,
+            s.address.trial_seed,
             s.steps,
             status,
             terminated,
             truncated,
             measures,
         )
+        if status == "complete":
+            self.budgets[s.exposure].episodes += 1
+        self.loop.add_row(place, experience)
         s.steps, s.ret, s.success, s.success_end, s.measures = 0, 0.0, None, None, {}
 
     def _note(self, s: _Slot, info: Mapping[str, Any]) -> None:
@@ -378,10 +474,20 @@ class Rollout:
         return f"{self.exposures[s.exposure].task.id}.step"
 
     @property
-    def fraction(self) -> list[tuple[Exposure, float]]:
-        """How far each exposure is."""
-        done = []
+    def fractions(self) -> list[tuple[Exposure, float]]:
+        """How much of each exposure is done."""
+        out = []
         for b in self.budgets:
-            amount = b.steps if b.exposure.unit == "steps" else max(b.episodes - 1, 0)
-            done.append((b.exposure, min(amount / b.exposure.amount, 1.0)))
-        return done
+            done = b.episodes
+            if b.exposure.unit == "steps":
+                done = b.steps + self.taken * self.loop.config.envs
+            out.append((b.exposure, min(done / b.exposure.amount, 1.0)))
+        return out
+
+
+def reset_memory(agent: Agent, slots: Sequence[int]) -> None:
+    """Let an agent forget what it carries for some slots."""
+    try:
+        agent.reset_memory(np.array(slots, np.int64))
+    except Exception as e:
+        raise agent_fault(agent, "reset_memory", e) from e

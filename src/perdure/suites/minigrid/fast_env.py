@@ -38,7 +38,7 @@ AHEAD = ((1, 0), (0, 1), (-1, 0), (0, -1))
 EMPTY, WALL = bytes((1, 0, 0)), bytes((2, 5, 0))
 
 
-class LeanGrid(MiniGridEnv):
+class FastMiniGrid(MiniGridEnv):
     """A MiniGrid whose observation is the image alone and whose actions are the first six.
 
     A family says in ``_play`` what wins and what loses, and in ``penalty`` what losing costs.

@@ -1,0 +1,139 @@
+"""An agent's state: taken, put back, and found unchanged by evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from perdure.agent import Agent
+from perdure.errors import AgentFault
+from perdure.run.guards import agent_fault
+from perdure.seeds import pack_rng, rng_for, unpack_rng
+from perdure.store import state
+from perdure.types import Array
+
+
+class AgentState:
+    """What the loop keeps of an agent beside the agent itself.
+
+    ``digest`` tells during an evaluation how the agent was before it, ``snapshot`` what an adapt
+    block restores, ``learning_rng`` is the agent's own generator while it has another one lent.
+    """
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent = agent
+        self.digest: dict[str, int] | None = None
+        self.snapshot: dict[str, Array] | None = None
+        self.learning_rng: np.random.Generator | None = None
+
+    # Evaluation leaves no trace in the agent.
+
+    def begin_evaluation(self, seed: int, block: int, phase: int) -> None:
+        """Remember how the agent is, and lend it another generator."""
+        saved = self._learned()
+        self.digest = None if saved is None else state.digest(saved)
+        self.learning_rng = self.agent.rng
+        self.agent.rng = rng_for(seed, "agent in eval", block, phase)
+
+    def end_evaluation(self, block: int) -> None:
+        """Give the agent its own generator back, and refuse one that has changed."""
+        assert self.learning_rng is not None
+        self.agent.rng = self.learning_rng
+        self.learning_rng = None
+        saved = self._learned()
+        if saved is None or self.digest is None:
+            return
+        after = state.digest(saved)
+        names = sorted({*after, *self.digest})
+        changed = [n for n in names if after.get(n) != self.digest.get(n)]
+        if changed:
+            raise AgentFault(
+                f"{type(self.agent).__name__} changed in evaluation (block {block}): "
+                f"state()[{', '.join(map(repr, changed[:5]))}] differs; act and observe must not "
+                "learn when ctx.learning is False. What is carried during an episode belongs into "
+                "memory(), not into state()"
+            )
+        self.digest = None
+
+    # An adapt block restores what it began with.
+
+    def take_snapshot(self) -> None:
+        """Remember the whole agent."""
+        self.snapshot = self._whole()
+        if self.snapshot is None:
+            raise AgentFault(
+                f"{type(self.agent).__name__}.state() gives None: an agent that cannot be saved "
+                "cannot take part in an adapt block, which must restore it"
+            )
+
+    def restore_snapshot(self) -> None:
+        """Bring the agent back to the snapshot."""
+        assert self.snapshot is not None
+        self._load(self.snapshot)
+        self.snapshot = None
+
+    # Checkpoints.
+
+    def save(self, in_block: bool) -> dict[str, Array] | None:
+        """Everything of the agent that a checkpoint holds; None if it cannot be saved. What it
+        remembers of an episode counts only in the middle of a block."""
+        saved = self._whole()
+        if saved is None or not in_block:
+            return saved
+        saved |= {f"memory/{k}": np.array(v) for k, v in self._arrays("memory").items()}
+        if self.learning_rng is not None:
+            saved["rng_eval"] = pack_rng(self.agent.rng)
+        if self.snapshot is not None:
+            saved |= {f"snapshot/{k}": v for k, v in self.snapshot.items()}
+        return saved
+
+    def restore(self, arrays: Mapping[str, Array], digest: dict[str, int] | None) -> None:
+        """Bring the agent back to a checkpoint."""
+        self._load(arrays)
+        self.digest = digest
+        try:
+            self.agent.load_memory(_below("memory/", arrays))
+        except Exception as e:
+            raise agent_fault(self.agent, "load_memory", e) from e
+        if "rng_eval" in arrays:
+            self.learning_rng = self.agent.rng
+            self.agent.rng = unpack_rng(arrays["rng_eval"])
+        self.snapshot = _below("snapshot/", arrays) or None
+
+    def _whole(self) -> dict[str, Array] | None:
+        saved = self._learned()
+        if saved is None:
+            return None
+        out = {f"agent/{k}": np.array(v) for k, v in saved.items()}
+        out["rng"] = pack_rng(self.learning_rng or self.agent.rng)
+        return out
+
+    def _load(self, saved: Mapping[str, Array]) -> None:
+        try:
+            self.agent.load(_below("agent/", saved))
+        except Exception as e:
+            raise agent_fault(self.agent, "load", e) from e
+        self.agent.rng = unpack_rng(saved["rng"])
+
+    def _learned(self) -> dict[str, Array] | None:
+        saved = self._call("state")
+        return None if saved is None else state.checked(f"{self._name}.state()", saved)
+
+    def _arrays(self, method: str) -> dict[str, Array]:
+        return state.checked(f"{self._name}.{method}()", self._call(method))
+
+    def _call(self, method: str) -> Any:
+        try:
+            return getattr(self.agent, method)()
+        except Exception as e:
+            raise agent_fault(self.agent, method, e) from e
+
+    @property
+    def _name(self) -> str:
+        return type(self.agent).__name__
+
+
+def _below(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    return {k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)}

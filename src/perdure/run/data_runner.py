@@ -1,0 +1,173 @@
+"""Feeding data: exposures in epochs or batches, alone or taking turns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from perdure.arrays import all_finite, leaves
+from perdure.errors import AgentFault, EnvironmentFault
+from perdure.run.datasets import Prefetcher
+from perdure.run.guards import action_guard, agent_fault, check_measures
+from perdure.run.runner import Experience, Loop, Place, shared_fraction
+from perdure.seeds import rng_for
+from perdure.types import Array, Context, Data, Examples, Exposure
+
+
+class _Feed:
+    """One exposure's data and how much of it has been shown."""
+
+    def __init__(self, exposure: Exposure, data: Data, path: tuple[str | int, ...] | None) -> None:
+        self.exposure, self.path = exposure, path
+        self.size, self.examples = data.batch_size, len(data)
+        if self.examples < 1 or self.size < 1:
+            raise EnvironmentFault(f"{exposure.task.id}: expected data, got {len(data)} examples")
+        self.per_epoch = -(-self.examples // self.size)
+        whole = exposure.amount if exposure.unit == "batches" else exposure.amount * self.per_epoch
+        self.total, self.shown = whole, 0
+        self._orders: dict[int, Array] = {}
+
+    def upcoming(self, ahead: int) -> Array | None:
+        """Indices of the minibatch that comes after ``ahead`` others; None after the last."""
+        number = self.shown + ahead
+        if number >= self.total:
+            return None
+        epoch, k = divmod(number, self.per_epoch)
+        return self._order(epoch)[k * self.size : (k + 1) * self.size]
+
+    def _order(self, epoch: int) -> Array:
+        """Learning shuffles each epoch by its address; evaluation goes through in order."""
+        if self.path is None:
+            epoch = 0
+        if epoch not in self._orders:
+            while len(self._orders) > 1:  # Of this epoch and, fetched ahead, of the next.
+                del self._orders[min(self._orders)]
+            self._orders[epoch] = (
+                np.arange(self.examples)
+                if self.path is None
+                else rng_for(*self.path, epoch).permutation(self.examples)  # type: ignore[arg-type]
+            )
+        return self._orders[epoch]
+
+
+class DataRunner:
+    """One group of exposures on their data. Side by side means taking turns, a batch each."""
+
+    def __init__(self, loop: Loop, place: Place, exposures: Sequence[Exposure]) -> None:
+        self.loop, self.agent, self.place = loop, loop.agent, place
+        self.learning, self.exposures = place.learning, exposures
+        self.guard = action_guard(loop.config.action_space, type(self.agent).__name__)
+        self.feeds: list[_Feed] = []
+        self.prefetchers: list[Prefetcher] = []
+        self.datasets = loop.config.datasets
+        for j, e in enumerate(exposures):
+            path = (loop.config.seed, "data", *place.address, j) if self.learning else None
+            self.feeds.append(_Feed(e, self.datasets.open(e.task, self.learning), path))
+            self.prefetchers.append(Prefetcher(self._fetcher(e)))
+        self.length = sum(f.total for f in self.feeds)
+
+    def _fetcher(self, e: Exposure) -> Any:
+        return lambda indices: self.datasets.fetch(e.task, self.learning, indices)
+
+    def save(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """How many batches of each exposure were shown."""
+        return {"shown": [f.shown for f in self.feeds]}, {}
+
+    def restore(self, position: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+        """Go on after the batches already shown."""
+        for f, shown in zip(self.feeds, position["shown"], strict=True):
+            f.shown = shown
+
+    def run(self) -> None:
+        """Show every batch."""
+        try:
+            while waiting := [(j, f) for j, f in enumerate(self.feeds) if f.shown < f.total]:
+                # After a resume in mid-turn the one that is behind goes first, as it would have.
+                least = min(f.shown for _, f in waiting)
+                for j, feed in waiting:
+                    if feed.shown == least:
+                        self._show(j, feed)
+        finally:
+            for prefetcher in self.prefetchers:
+                prefetcher.close()
+            for e in self.exposures:
+                self.datasets.close(e.task, self.learning)
+
+    def _show(self, j: int, feed: _Feed) -> None:
+        loop, agent, e, number = self.loop, self.agent, feed.exposure, feed.shown
+        batch = self.prefetchers[j].next(feed.upcoming)
+        feed.shown += 1
+        n = len(batch)
+        self._check(batch, e, number)
+        phrasings = loop.config.phrasings(e.task)
+        ctx = loop.context(
+            self.place,
+            [e] * n,
+            np.arange(n),
+            np.zeros(n, bool),
+            instructions=[phrasings[number % len(phrasings)] if phrasings else ""] * n,
+            length=self.length,
+            fraction=shared_fraction(self),
+        )
+        measures: Mapping[str, float] | None
+        if self.learning:
+            try:
+                measures = agent.learn(batch, ctx)
+            except Exception as error:
+                raise agent_fault(agent, "learn", error) from error
+            if measures is not None:
+                measures = check_measures(measures, f"{type(agent).__name__}.learn")
+        else:
+            measures = self._score(batch, ctx)
+        loop.count(n, self.learning)
+        row = Experience(
+            e, j, slot=0, episode=number, trial=number, seed=None, trial_seed=None, steps=n,
+            status="complete", terminated=False, truncated=False, measures=dict(measures or {}),
+        )  # fmt: skip
+        loop.add_row(self.place, row)
+        if loop.until_commit <= 0 or time.monotonic() >= loop.next_beat:
+            loop.tick(self)
+
+    def _check(self, batch: Examples, e: Exposure, number: int) -> None:
+        where = f"data of {e.task.id}, batch {number}"
+        for name, part in leaves(batch.inputs).items():
+            if np.ndim(part) < 1 or len(part) != len(batch):
+                raise EnvironmentFault(
+                    f"{where}: expected {len(batch)} inputs, as many as targets, got "
+                    f"{name or 'an array'} of shape {np.shape(part)}"
+                )
+        if not all_finite(batch.inputs):
+            raise EnvironmentFault(f"{where}: expected finite inputs, got NaN or infinity")
+
+    def _score(self, batch: Examples, ctx: Context) -> dict[str, float]:
+        """Accuracy, or mean squared error; of sequences, over all their steps."""
+        try:
+            answers = self.agent.act(batch.inputs, ctx)
+        except Exception as error:
+            raise agent_fault(self.agent, "act", error) from error
+        space, targets = self.loop.config.action_space, np.asarray(batch.targets)
+        single = np.ndim(targets) - len(space.shape or ())
+        if single > 1:
+            # Sequences: an answer for each of their steps.
+            lead, given = targets.shape[:single], np.asarray(answers)
+            if given.shape[:single] != lead:
+                raise AgentFault(
+                    f"{type(self.agent).__name__}.act: expected an answer for each step of "
+                    f"{lead} sequences, got an array of shape {given.shape}"
+                )
+            flat = given.reshape(-1, *given.shape[single:])
+            given = np.asarray(self.guard(flat, len(flat))).reshape(targets.shape)
+        else:
+            given = np.asarray(self.guard(answers, len(batch)))
+        if isinstance(space, spaces.Discrete):
+            return {"accuracy": float(np.mean(given == targets))}
+        return {"loss": float(np.mean((given - targets) ** 2))}
+
+    @property
+    def fractions(self) -> list[tuple[Exposure, float]]:
+        """How much of each exposure is done."""
+        return [(f.exposure, f.shown / f.total) for f in self.feeds]
