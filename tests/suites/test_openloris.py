@@ -17,6 +17,7 @@ from PIL import Image
 
 from kit import live
 from perdure import registry
+from perdure.cache import cache_folder
 from perdure.errors import (
     CurriculumError,
     EnvironmentFault,
@@ -326,7 +327,7 @@ def test_the_cache_sees_changed_frames_and_mends_itself(tmp_path):
     picture(file, 200)
     os.utime(file, ns=(1, 1))
     assert abs(int(frames()[0, 0, 0, 0]) - 200) < 4 and abs(int(old[0, 0, 0, 0]) - 10) < 4
-    stored = sorted((cache.folder() / "openloris/frames").iterdir())
+    stored = sorted(cache_folder("openloris", "frames").iterdir())
     assert len(stored) == 2
     for path in stored:
         path.write_bytes(path.read_bytes()[:100])
@@ -339,7 +340,7 @@ def test_a_broken_picture_is_named_and_leaves_no_cache(tmp_path):
     file.write_bytes(file.read_bytes()[:30])
     with pytest.raises(EnvironmentFault, match=r"bottle_01/0\.jpg is not a readable picture"):
         data.frames(task(root=str(tmp_path)), True).batch(np.arange(1))
-    assert list((cache.folder() / "openloris/frames").iterdir()) == []
+    assert list(cache_folder("openloris", "frames").iterdir()) == []
 
 
 def test_the_first_who_asks_makes_it_and_others_wait(tmp_path):
@@ -354,7 +355,7 @@ def test_the_first_who_asks_makes_it_and_others_wait(tmp_path):
     with ThreadPoolExecutor(4) as pool:
         assert all((a == 7).all() for a in pool.map(ask, range(4)))
     assert len(calls) == 1
-    assert [p.name for p in (cache.folder() / "openloris/test").iterdir()] == ["key.npy"]
+    assert [p.name for p in cache_folder("openloris", "test").iterdir()] == ["key.npy"]
 
 
 # Features

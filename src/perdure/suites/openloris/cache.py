@@ -12,20 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from perdure.cache import cache_folder
 from perdure.errors import EnvironmentFault, SpecError
 from perdure.registry import extras_named
 from perdure.types import Array
 
 CHUNK = 64
-
-
-def folder() -> Path:
-    """Where derived data lives: $PERDURE_CACHE, else $XDG_CACHE_HOME/perdure, else ~/.cache/perdure."""
-    own = os.environ.get("PERDURE_CACHE")
-    if own:
-        return Path(own).expanduser()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base).expanduser() if base else Path.home() / ".cache") / "perdure"
 
 
 def stamp(root: Path, files: Sequence[str], recipe: str) -> str:
@@ -58,7 +50,7 @@ def kept(
     kind: str, key: str, shape: tuple[int, ...], dtype: Any, fill: Callable[[Array], None]
 ) -> Array:
     """The array of this key. The first who asks for it fills it; others wait, then read."""
-    path = folder() / "openloris" / kind / f"{key}.npy"
+    path = cache_folder("openloris", kind) / f"{key}.npy"
     ready = _open(path, shape, dtype)
     if ready is not None:
         return ready
