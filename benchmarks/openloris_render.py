@@ -1,7 +1,7 @@
 """Rendered OpenLORIS frames per core-second, beside the bare renderer calls that they need.
 
 A full frame is RGB and depth, the modal mask, the amodal mask, all factors measured, tested and
-passed through the sensor model. The bare calls are the same room and camera poses through MuJoCo
+passed through the sensor model. The bare calls are the same scene and camera poses through MuJoCo
 alone: one colour-and-depth pass, one identity pass of everything (modal), one of the target
 (amodal), each with its read-back. Both take turns in one process, so that load hits both alike.
 Encoding and writing the files is measured apart.
@@ -19,10 +19,12 @@ from pathlib import Path
 import numpy as np
 
 from perdure.seeds import rng_for
-from perdure.suites.openloris.film import Levels, Studio, _Shots
 from perdure.suites.openloris.layouts import FACTORS
-from perdure.suites.openloris.render import _picture
-from perdure.suites.openloris.room import GROUND, OCCLUDER, OTHERS, TARGET
+from perdure.suites.openloris.rendering.clips import Arrangement, ClipRenderer
+from perdure.suites.openloris.rendering.dataset import write_frame
+from perdure.suites.openloris.rendering.factors import Levels
+from perdure.suites.openloris.rendering.renderer import VISIBLE_GROUPS
+from perdure.suites.openloris.rendering.scene import TARGET
 
 HERE = Path(__file__).parent
 OBJECTS = ("cup_01", "pencil_01", "glasses_02", "toy_01")
@@ -31,32 +33,28 @@ ROUNDS, FRAMES = 8, 6
 GOAL = 0.8
 
 
-def bare(studio, factor, level, frames):
+def bare(clips, factor, level, frames):
     """Core-seconds of the bare calls for as many frames of this factor and level."""
-    camera = studio.camera(1.0)
-    shots = _Shots(studio, camera, factor, 3 * level - 1, Levels(**{factor: level}), 0)
-    poses = [shots._pose((i + 0.5) / frames, 0, rng_for(0, i)) for i in range(frames)]
-    camera.settle()
-    m, rgb, depth = (
-        camera.mujoco,
-        np.empty((camera.height, camera.width, 3), np.uint8),
-        camera._depth(),
-    )
+    r = clips.renderer()
+    arrangement = Arrangement(clips, r, factor, 3 * level - 1, Levels(**{factor: level}), 0)
+    poses = [arrangement.pose((i + 0.5) / frames, 0, rng_for(0, i)) for i in range(frames)]
+    r.update()
+    rgb, depth = r.empty_rgb(), r.empty_depth()
     start = time.process_time()
     for pose in poses:
-        camera._render(pose, (GROUND, TARGET, OCCLUDER, OTHERS), False)
-        m.mjr_readPixels(rgb, depth, camera.rect, camera.context)
-        camera._render(pose, (GROUND, TARGET, OCCLUDER, OTHERS), True)
-        m.mjr_readPixels(rgb, None, camera.rect, camera.context)
-        camera._render(pose, (TARGET,), True)
-        m.mjr_readPixels(rgb, None, camera.rect, camera.context)
+        r.draw(pose, VISIBLE_GROUPS)
+        r.read(rgb, depth)
+        r.draw(pose, VISIBLE_GROUPS, segmentation=True)
+        r.read(rgb, None)
+        r.draw(pose, (TARGET,), segmentation=True)
+        r.read(rgb, None)
     return time.process_time() - start
 
 
-def full(studio, factor, level, frames):
+def full(clips, factor, level, frames):
     """Core-seconds of accepted frames, and those of writing them."""
     start = time.process_time()
-    made = studio.clip(factor, 3 * level - 1, frames)
+    made = clips.clip(factor, 3 * level - 1, frames)
     rendered = time.process_time() - start
     with tempfile.TemporaryDirectory() as folder:
         places = [Path(folder) / kind for kind in ("rgb", "depth", "mask")]
@@ -64,7 +62,7 @@ def full(studio, factor, level, frames):
             place.mkdir()
         start = time.process_time()
         for frame in made:
-            _picture(frame, places)
+            write_frame(frame, places)
         return rendered, time.process_time() - start
 
 
@@ -83,19 +81,19 @@ def main():
         # The pixel factor's other frame sizes are left out: its frames are not comparable.
         table = {f: [] for f in FACTORS if f != "pixel"}
         for name in OBJECTS:
-            studio = Studio(name, 0, size)
+            clips = ClipRenderer(name, 0, size)
             for factor in table:
-                full(studio, factor, 1, 3)
+                full(clips, factor, 1, 3)
             for _ in range(ROUNDS):
                 for factor, rows in table.items():
                     for level in (1, 3):
                         rows.append(
                             (
-                                bare(studio, factor, level, FRAMES),
-                                *full(studio, factor, level, FRAMES),
+                                bare(clips, factor, level, FRAMES),
+                                *full(clips, factor, level, FRAMES),
                             )
                         )
-            studio.close()
+            clips.close()
         # The best round of each part: other programs on the machine only ever add to it.
         best = {
             factor: np.array(rows).reshape(len(OBJECTS), ROUNDS, 2, 3).min(1).sum((0, 1))

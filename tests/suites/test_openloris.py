@@ -17,6 +17,7 @@ from PIL import Image
 
 from kit import live
 from perdure import registry
+from perdure.cache import cache_folder
 from perdure.errors import (
     CurriculumError,
     EnvironmentFault,
@@ -25,7 +26,16 @@ from perdure.errors import (
     UnknownName,
 )
 from perdure.registry import Spec
-from perdure.suites.openloris import cache, data, features, labels, load, manifest, side, suite
+from perdure.suites.openloris import (
+    cache,
+    data,
+    features,
+    frame_annotations,
+    labels,
+    load,
+    missing,
+    suite,
+)
 from perdure.suites.openloris.labels import CATEGORIES, NAMES
 from perdure.suites.openloris.layouts import FACTORS
 from perdure.testing import check_suite
@@ -103,7 +113,7 @@ def test_layout_a(mini):
     assert clip.files == tuple(f"train/pixel/segment7/cup_10/{t:03d}.jpg" for t in range(3))
     assert found.counts()["train", "illumination", 1] == 6
     assert found.counts()["test", "clutter", 9] == 3
-    assert manifest(found) == []
+    assert missing(found) == []
 
 
 def test_missing_folders_are_named(mini, tmp_path):
@@ -114,11 +124,11 @@ def test_missing_folders_are_named(mini, tmp_path):
         for split in ("train", "validation", "test"):
             shutil.rmtree(root / split / "pixel" / f"segment{k}" / "bottle_01")
     found = load(root)
-    assert manifest(found) == [
+    assert missing(found) == [
         "test/occlusion/segment4 is missing or holds no frames",
         "bottle_01 has no frame under pixel",
     ]
-    assert manifest(found, ["illumination"]) == []
+    assert missing(found, ["illumination"]) == []
     with pytest.raises(SpecError, match="test/occlusion/segment4 is missing"):
         found.part("test", "occlusion", 4)
     (root / "test/occlusion/segment4").mkdir()
@@ -140,7 +150,7 @@ def test_layout_b_by_factor_and_in_a_subfolder(tmp_path):
     assert found.part("test", "clutter", 3)[0].files == ("clutter/test/task3/bottle_01/a.jpg",)
     # Task 10 of the sequence is the first segment of the second factor.
     assert [c.object for c in found.part("validation", "occlusion", 1)] == ["cup_10"]
-    assert manifest(found) == []
+    assert missing(found) == []
 
 
 def test_layout_b_sequence_alone(tmp_path):
@@ -148,7 +158,7 @@ def test_layout_b_sequence_alone(tmp_path):
         for k in range(1, 37):
             picture(tmp_path / "sequence" / split / f"task{k}" / "bottle_01" / "a.jpg", k)
     found = load(tmp_path)
-    assert found.layout == "B" and manifest(found) == []
+    assert found.layout == "B" and missing(found) == []
     assert found.part("train", "clutter", 9)[0].files == ("sequence/train/task36/bottle_01/a.jpg",)
     assert found.part("test", "pixel", 1)[0].files == ("sequence/test/task19/bottle_01/a.jpg",)
 
@@ -168,7 +178,7 @@ def test_layout_c(tmp_path):
             (lists / factor / f"train_batch_{k - 1:02d}.txt").write_text("\n".join(lines) + "\n")
         (lists / factor / "test.txt").write_text("\n".join(pooled))
     found = load(tmp_path)
-    assert found.layout == "C" and manifest(found) == []
+    assert found.layout == "C" and missing(found) == []
     # The one pooled test list is divided by the segments that its paths name.
     assert len(found.part("test", "pixel", 5)) == 3
     assert found.part("test", "pixel", 5)[1].files == ("images/test/pixel/segment5/cup_10/0.jpg",)
@@ -191,7 +201,7 @@ def test_layout_d(tmp_path):
                 rows.append(f"{i},f{i}.jpg,{label}")
             (folder / "label.csv").write_text("\n".join(rows))
     found = load(tmp_path)
-    assert found.layout == "D" and manifest(found) == []
+    assert found.layout == "D" and missing(found) == []
     batch = task("batch", "segment9", root=str(tmp_path), labels=51)
     frames = data.frames(batch, True)
     assert frames.targets.tolist() == [50, 50, 3]
@@ -310,7 +320,7 @@ def test_the_cache_is_read_without_decoding(mini, monkeypatch):
     def never(path, size):
         raise AssertionError(path)
 
-    monkeypatch.setattr(cache, "squash", never)
+    monkeypatch.setattr(cache, "read_resized", never)
     again = data.frames(task(root=str(mini)), True)
     assert np.array_equal(again.batch(np.arange(9)).inputs, first)
     assert isinstance(again.arrays[0], np.memmap)
@@ -326,7 +336,7 @@ def test_the_cache_sees_changed_frames_and_mends_itself(tmp_path):
     picture(file, 200)
     os.utime(file, ns=(1, 1))
     assert abs(int(frames()[0, 0, 0, 0]) - 200) < 4 and abs(int(old[0, 0, 0, 0]) - 10) < 4
-    stored = sorted((cache.folder() / "openloris/frames").iterdir())
+    stored = sorted(cache_folder("openloris", "frames").iterdir())
     assert len(stored) == 2
     for path in stored:
         path.write_bytes(path.read_bytes()[:100])
@@ -339,7 +349,7 @@ def test_a_broken_picture_is_named_and_leaves_no_cache(tmp_path):
     file.write_bytes(file.read_bytes()[:30])
     with pytest.raises(EnvironmentFault, match=r"bottle_01/0\.jpg is not a readable picture"):
         data.frames(task(root=str(tmp_path)), True).batch(np.arange(1))
-    assert list((cache.folder() / "openloris/frames").iterdir()) == []
+    assert list(cache_folder("openloris", "frames").iterdir()) == []
 
 
 def test_the_first_who_asks_makes_it_and_others_wait(tmp_path):
@@ -350,11 +360,11 @@ def test_the_first_who_asks_makes_it_and_others_wait(tmp_path):
         time.sleep(0.2)
         out[:] = 7
 
-    ask = lambda _: cache.kept("test", "key", (3,), np.float32, fill)  # noqa: E731
+    ask = lambda _: cache.cached_array("test", "key", (3,), np.float32, fill)  # noqa: E731
     with ThreadPoolExecutor(4) as pool:
         assert all((a == 7).all() for a in pool.map(ask, range(4)))
     assert len(calls) == 1
-    assert [p.name for p in (cache.folder() / "openloris/test").iterdir()] == ["key.npy"]
+    assert [p.name for p in cache_folder("openloris", "test").iterdir()] == ["key.npy"]
 
 
 # Features
@@ -411,29 +421,32 @@ def test_without_its_extra_the_track_says_so(mini, monkeypatch):
         data.frames(looked(mini, variant="segment5"), True).batch(np.arange(1))
 
 
-# Side files
+# Annotations
 
 
-def test_side_files(tmp_path):
+def test_annotations(tmp_path):
     place = "test/pixel/segment1/cup_10"
-    row = side.Measured("7.jpg", 1, 2, 30, 40, 101.25, 0.25, 0.125, 3, 0.0625)
-    path = tmp_path / "boxes" / f"{place}.csv"
+    row = frame_annotations.Annotation("7.jpg", 1, 2, 30, 40, 101.25, 0.25, 0.125, 3, 0.0625)
+    path = frame_annotations.csv_path(tmp_path, place)
+    assert path == tmp_path / "boxes/test/pixel/segment1/cup_10.csv"
     path.parent.mkdir(parents=True)
-    path.write_text(side.table([row]))
-    assert side.boxes(tmp_path, place) == {"7.jpg": row}
-    assert side.boxes(tmp_path, "test/pixel/segment2/cup_10") == {}
-    assert side.depth(tmp_path, f"{place}/7.jpg") is None
+    path.write_text(frame_annotations.to_csv([row]))
+    assert frame_annotations.read_annotations(tmp_path, place) == {"7.jpg": row}
+    assert frame_annotations.read_annotations(tmp_path, "test/pixel/segment2/cup_10") == {}
+    assert frame_annotations.read_depth(tmp_path, f"{place}/7.jpg") is None
     for kind, value in (("depth", np.uint16([[1500, 0]])), ("mask", np.uint8([[255, 128]]))):
         (tmp_path / kind / place).mkdir(parents=True)
         Image.fromarray(value).save(tmp_path / kind / place / "7.png")
-    assert side.depth(tmp_path, f"{place}/7.jpg").tolist() == [[1.5, 0]]
-    assert side.mask(tmp_path, f"{place}/7.jpg").tolist() == [[side.VISIBLE, side.HIDDEN]]
+    assert frame_annotations.read_depth(tmp_path, f"{place}/7.jpg").tolist() == [[1.5, 0]]
+    assert frame_annotations.read_mask(tmp_path, f"{place}/7.jpg").tolist() == [
+        [frame_annotations.VISIBLE, frame_annotations.OCCLUDED]
+    ]
     path.write_text("a,b\n")
     with pytest.raises(SpecError, match="expected the columns"):
-        side.boxes(tmp_path, place)
-    path.write_text(side.table([row]).replace("101.25", "bright"))
+        frame_annotations.read_annotations(tmp_path, place)
+    path.write_text(frame_annotations.to_csv([row]).replace("101.25", "bright"))
     with pytest.raises(SpecError, match=r"7\.jpg"):
-        side.boxes(tmp_path, place)
+        frame_annotations.read_annotations(tmp_path, place)
 
 
 # Protocols

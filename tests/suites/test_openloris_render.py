@@ -24,16 +24,30 @@ from PIL import Image, ImageDraw
 from scipy.spatial import ConvexHull
 
 from perdure.errors import PerdureError, SpecError, UnknownName
-from perdure.suites.openloris import data, film, load, manifest, side
+from perdure.suites.openloris import data, frame_annotations, load, missing
 from perdure.suites.openloris.__main__ import main
-from perdure.suites.openloris.camera import Light, Pose, Sensor, aim, luminance, project
-from perdure.suites.openloris.film import Levels, Studio, fault
-from perdure.suites.openloris.labels import NAMES, category
-from perdure.suites.openloris.objects import build
-from perdure.suites.openloris.occlude import across
-from perdure.suites.openloris.render import chosen, render, splits
-from perdure.suites.openloris.shapes import box, extrude, lathe, superquadric, tube
-from perdure.suites.openloris.side import HIDDEN, VISIBLE, Measured
+from perdure.suites.openloris.frame_annotations import OCCLUDED, VISIBLE, Annotation
+from perdure.suites.openloris.labels import CATEGORIES, NAMES, category
+from perdure.suites.openloris.layouts import FACTORS
+from perdure.suites.openloris.rendering.camera import Pose, fit_pose, project
+from perdure.suites.openloris.rendering.clips import ClipRenderer, downsample
+from perdure.suites.openloris.rendering.dataset import (
+    VERSION,
+    assign_splits,
+    render_dataset,
+    select_objects,
+)
+from perdure.suites.openloris.rendering.factors import (
+    FRAME_SCALES,
+    Levels,
+    check_levels,
+    check_truncation,
+)
+from perdure.suites.openloris.rendering.gallery import gallery
+from perdure.suites.openloris.rendering.meshes import box, extrude, lathe, superquadric, tube
+from perdure.suites.openloris.rendering.objects import MAKERS, build
+from perdure.suites.openloris.rendering.occlusion import occluder_offset
+from perdure.suites.openloris.rendering.sensor import Lighting, Sensor, luminance
 
 WIDTH = 128
 
@@ -74,6 +88,7 @@ def test_extrusions_of_any_star_keep_their_area(radii):
 
 
 def test_every_object_stands_on_the_ground_and_differs():
+    assert set(MAKERS) == set(CATEGORIES)
     seen = {}
     for name in NAMES:
         points = np.concatenate([p.mesh.vertices for p in build(name)])
@@ -92,9 +107,9 @@ def test_every_object_stands_on_the_ground_and_differs():
 
 @given(st.floats(0, 360), st.floats(25, 50), st.floats(0.07, 0.4), st.floats(-0.06, 0.06))
 @settings(max_examples=30, deadline=None)
-def test_aim_gives_the_wanted_size_and_place(azimuth, elevation, size, offset):
+def test_a_fitted_pose_gives_the_wanted_size_and_place(azimuth, elevation, size, offset):
     points = np.concatenate([p.mesh.vertices for p in build("cup_01")])
-    pose = aim(points, azimuth, elevation, size, np.array([offset, 0.01]), 424, 240)
+    pose = fit_pose(points, azimuth, elevation, size, np.array([offset, 0.01]), 424, 240)
     seen = project(points, pose, 424, 240)[:, :2]
     low, high = seen.min(0), seen.max(0)
     assert (high - low).max() / 424 == pytest.approx(size, rel=0.02)
@@ -109,15 +124,15 @@ def test_projection_by_hand():
     assert (column, row) == pytest.approx((212 + f * 0.25, 120 - f * 0.125))
 
 
-def test_the_sensor_reaches_its_exposure_with_tint_and_grain():
+def test_the_sensor_reaches_its_exposure_with_tint_and_noise():
     grey = np.full((90, 120, 3), 60, np.uint8)
-    light = Light(1.0, (0, 0), 4.0, (1.1, 1.0, 0.8))
-    out = Sensor(np.random.default_rng(0))(grey, light, 100.0, np.random.default_rng(1))
+    lighting = Lighting(1.0, (0, 0), 4.0, (1.1, 1.0, 0.8))
+    out = Sensor(np.random.default_rng(0))(grey, lighting, 100.0, np.random.default_rng(1))
     assert out.mean((0, 1)) == pytest.approx([110, 100, 80], abs=0.5)
     assert out.std((0, 1)) == pytest.approx([4, 4, 4], rel=0.1)
     # A soft shoulder: what is brighter than white stays below it, and in order.
     steps = np.repeat(np.array([10, 100, 200, 250], np.uint8), 3).reshape(1, 4, 3)
-    still = Light(1.0, (0, 0), 0.0)
+    still = Lighting(1.0, (0, 0), 0.0)
     values = Sensor(np.random.default_rng(0))(steps, still, 220.0, np.random.default_rng(1))[
         0, :, 0
     ]
@@ -127,16 +142,16 @@ def test_the_sensor_reaches_its_exposure_with_tint_and_grain():
 @pytest.mark.parametrize("side", [1, -1])
 @pytest.mark.parametrize("wanted", [0.25, 0.5])
 def test_an_occluder_hides_the_wanted_part(side, wanted):
-    corners = box(0.5, 0.4, 1.3).at(z=0.65).vertices
+    corners = box(0.5, 0.4, 1.3).translate(z=0.65).vertices
     corners = corners[np.argsort(corners[:, 2], kind="stable")]
     rings = (corners, np.array([0, len(corners) // 2]))
     pose = Pose(50, 32, 3.0, (0, 0, 0.2))
-    near = 0.4 * pose.place[:2]
+    near = 0.4 * pose.position[:2]
     whole = np.zeros((240, 424), bool)
     whole[100:150, 180:250] = np.tri(50, 70, 30, dtype=bool)
-    move = across(rings, near, pose, whole, wanted, side)
+    offset = occluder_offset(rings, near, pose, whole, wanted, side)
     # Drawn by other means: the outline of its corners, filled.
-    there = corners + np.array([*(near + move * pose.axes[0][:2]), 0])
+    there = corners + np.array([*(near + offset * pose.axes[0][:2]), 0])
     outline = project(there, pose, 424, 240)[:, :2]
     picture = Image.new("L", (424, 240))
     corners_ = outline[ConvexHull(outline).vertices]
@@ -147,13 +162,13 @@ def test_an_occluder_hides_the_wanted_part(side, wanted):
     assert not covered[:, 180 if side > 0 else 249].any()
 
 
-def test_points_become_pixels_by_hand():
+def test_downsampling_by_hand():
     rgb = np.zeros((2, 6, 3), np.uint8)
     rgb[:, :2] = [[[10], [20]], [[30], [41]]]
     depth = np.array([[0.1, 0.9, 0.2, 0.3, 0.5, 0.6], [0.4, 0.5, 0.1, 0.7, 0.2, 0.8]], np.float32)
     whole = np.array([[1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 0, 0]], bool)
     seen = np.array([[1, 0, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0]], bool)
-    colours, near, mine, shown = film.coarser(rgb, depth, whole, seen, 2)
+    colours, near, mine, shown = downsample(rgb, depth, whole, seen, 2)
     assert colours[0, :, 0].tolist() == [25, 0, 0]  # the mean of 10, 20, 30, 41, rounded
     assert mine.tolist() == [[True, True, False]]
     assert shown.tolist() == [[True, False, False]]  # one of two is half, one of three is not
@@ -164,13 +179,13 @@ def test_points_become_pixels_by_hand():
 
 
 @pytest.fixture(scope="module")
-def studio():
-    made = Studio("cup_01", seed=3, width=WIDTH)
+def clips():
+    made = ClipRenderer("cup_01", seed=3, width=WIDTH)
     yield made
     made.close()
 
 
-GOOD = Measured("", 40, 20, 45, 30, 130.0, 0.0, 45 / 128, 0, 0.0)
+GOOD = Annotation("", 40, 20, 45, 30, 130.0, 0.0, 45 / 128, 0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -192,36 +207,36 @@ GOOD = Measured("", 40, 20, 45, 30, 130.0, 0.0, 45 / 128, 0, 0.0)
     ],
 )
 def test_the_acceptance_test(change, levels, words):
-    why = fault(replace(GOOD, **change), levels)
+    why = check_levels(replace(GOOD, **change), levels)
     assert words in why and bool(words) == bool(why)
 
 
 def test_an_object_at_the_edge_is_cut():
     mask = np.zeros((5, 6), np.uint8)
     mask[1:4, 1:5] = VISIBLE
-    assert film.cut(mask) == ""
+    assert check_truncation(mask) == ""
     for row, column in ((0, 2), (4, 2), (2, 0), (2, 5)):
         touching = mask.copy()
-        touching[row, column] = HIDDEN
-        assert "edge" in film.cut(touching)
+        touching[row, column] = OCCLUDED
+        assert "edge" in check_truncation(touching)
 
 
-@pytest.mark.parametrize("factor", film.FACTORS)
-def test_frames_hold_their_levels_by_an_independent_measure(studio, factor):
+@pytest.mark.parametrize("factor", FACTORS)
+def test_frames_hold_their_levels_by_an_independent_measure(clips, factor):
     for level in (1, 2, 3):
-        frames = studio.clip(factor, 3 * level - 1, 3)
+        frames = clips.clip(factor, 3 * level - 1, 3)
         levels = Levels(**{factor: level})
         assert len(frames) == 3
         for f in frames:
-            m = f.measured
-            assert fault(m, levels) == ""
+            m = f.annotation
+            assert check_levels(m, levels) == ""
             height, width = f.mask.shape
             assert f.rgb.shape == (height, width, 3) and f.depth.shape == (height, width)
             grey = np.asarray(Image.fromarray(f.rgb).convert("L"), float).mean()
             assert (
                 m.luminance == pytest.approx(grey, abs=1) == pytest.approx(luminance(f.rgb), abs=1)
             )
-            visible, hidden = (f.mask == VISIBLE).sum(), (f.mask == HIDDEN).sum()
+            visible, hidden = (f.mask == VISIBLE).sum(), (f.mask == OCCLUDED).sum()
             assert m.occluded == pytest.approx(hidden / (hidden + visible))
             rows, columns = np.nonzero(f.mask)
             assert (m.x, m.y) == (columns.min(), rows.min())
@@ -229,78 +244,94 @@ def test_frames_hold_their_levels_by_an_independent_measure(studio, factor):
             assert m.size == max(m.width, m.height) / width
             assert 0.1 < f.depth[f.mask == VISIBLE].min() and f.depth.max() < 12
         if factor == "pixel":
-            assert width == 2 * round(WIDTH * film.RATIOS[level - 1] / 2)
+            assert width == 2 * round(WIDTH * FRAME_SCALES[level - 1] / 2)
     if factor == "clutter":
         assert m.share > 0.02
 
 
 def test_thin_objects_do_not_fall_between_pixels():
     for name in ("pencil_01", "spoon_02"):
-        thin = Studio(name, width=WIDTH)
+        thin = ClipRenderer(name, width=WIDTH)
         try:
             frames = thin.clip("pixel", 8, 2)
         finally:
             thin.close()
         assert frames[0].rgb.shape == (54, 96, 3)
-        assert all(f.measured.size >= 5 / 96 and (f.mask > 0).sum() >= 5 for f in frames)
+        assert all(f.annotation.size >= 5 / 96 and (f.mask > 0).sum() >= 5 for f in frames)
 
 
 def test_an_occluder_may_rise_above_a_near_camera():
     # Seen end on, a spoon is small: the camera comes so near that the carton's top is behind it.
-    near = Studio("spoon_02", width=WIDTH)
+    near = ClipRenderer("spoon_02", width=WIDTH)
     try:
         frames = near.clip("occlusion", 9, 2)
     finally:
         near.close()
-    assert [fault(f.measured, Levels(occlusion=3)) for f in frames] == ["", ""]
+    assert [check_levels(f.annotation, Levels(occlusion=3)) for f in frames] == ["", ""]
 
 
-def test_frames_move_and_sizes_stay(studio):
-    frames = studio.clip("illumination", 1, 4)
+def test_frames_move_and_sizes_stay(clips):
+    frames = clips.clip("illumination", 1, 4)
     assert all(not np.array_equal(a.rgb, b.rgb) for a, b in itertools.pairwise(frames))
     # Along an arc the size glides between its ends: no drift with the object's side.
-    sizes = [f.measured.size for f in frames]
+    sizes = [f.annotation.size for f in frames]
     assert np.abs(np.diff(sizes, 2)).max() < 0.03
 
 
-def test_a_clip_depends_on_its_own_name_alone(studio):
-    first = studio.clip("occlusion", 5, 3)
-    studio.clip("clutter", 8, 3)
-    other = Studio("cup_01", seed=3, width=WIDTH)
+def test_a_clip_depends_on_its_own_name_alone(clips):
+    first = clips.clip("occlusion", 5, 3)
+    clips.clip("clutter", 8, 3)
+    other = ClipRenderer("cup_01", seed=3, width=WIDTH)
     try:
         again = other.clip("occlusion", 5, 3)
         assert not np.array_equal(first[0].rgb, other.clip("occlusion", 6, 3)[0].rgb)
     finally:
         other.close()
     for a, b in zip(first, again, strict=True):
-        assert a.measured == b.measured
+        assert a.annotation == b.annotation
         assert np.array_equal(a.rgb, b.rgb) and np.array_equal(a.depth, b.depth)
         assert np.array_equal(a.mask, b.mask)
+
+
+def test_frames_are_those_of_this_version(clips):
+    # Tolerances allow for another renderer; other seeds or objects are far outside.
+    assert VERSION == 2
+    assert list(clips.backgrounds.values()) == [10, 6, 12, 3]
+    cluttered = clips.clip("clutter", 8, 3)[1].annotation
+    box = (cluttered.x, cluttered.y, cluttered.width, cluttered.height)
+    assert box == pytest.approx((49, 19, 41, 42), abs=1)
+    assert cluttered.luminance == pytest.approx(126.5, abs=0.5)
+    assert cluttered.share == pytest.approx(0.1038, abs=0.002)
+    occluded = clips.clip("occlusion", 5, 3)[1].annotation
+    box = (occluded.x, occluded.y, occluded.width, occluded.height)
+    assert box == pytest.approx((51, 18, 29, 29), abs=1)
+    assert occluded.luminance == pytest.approx(124.3, abs=0.5)
+    assert occluded.occluded == pytest.approx(0.276, abs=0.01)
 
 
 # Whole sets
 
 
 def test_which_objects_and_splits():
-    assert chosen(121) == list(NAMES)
-    forty = chosen(40)
+    assert select_objects(121) == list(NAMES)
+    forty = select_objects(40)
     assert len({category(n) for n in forty}) == 40 and "bottle_01" in forty
-    assert chosen(["cup_10", "bottle_02"]) == ["bottle_02", "cup_10"]
+    assert select_objects(["cup_10", "bottle_02"]) == ["bottle_02", "cup_10"]
     with pytest.raises(UnknownName):
-        chosen(["cup_09"])
+        select_objects(["cup_09"])
     with pytest.raises(SpecError, match="1 to 121"):
-        chosen(0)
-    parts = splits(60, 0, "cup_01")
+        select_objects(0)
+    parts = assign_splits(60, 0, "cup_01")
     assert np.bincount(parts).tolist() == [48, 6, 6]
-    assert np.bincount(splits(3, 0)).tolist() == [1, 1, 1]
-    assert not np.array_equal(parts, splits(60, 1, "cup_01"))
+    assert np.bincount(assign_splits(3, 0)).tolist() == [1, 1, 1]
+    assert not np.array_equal(parts, assign_splits(60, 1, "cup_01"))
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     root = tmp_path_factory.mktemp("rendered") / "set"
     seen = []
-    render(
+    render_dataset(
         root,
         ["pencil_01", "toy_03"],
         3,
@@ -319,16 +350,16 @@ def tree(root):
 def test_the_loader_reads_what_was_rendered(small, monkeypatch, tmp_path):
     monkeypatch.setenv("PERDURE_CACHE", str(tmp_path))
     found = load(small)
-    assert found.layout == "A" and manifest(found) == [] and found.empty == ()
+    assert found.layout == "A" and missing(found) == [] and found.empty == ()
     assert set(found.counts().values()) == {2}  # two objects, one frame in each part
     clip = found.part("test", "occlusion", 8)[1]
-    rows = side.boxes(small, "test/occlusion/segment8/toy_03")
+    rows = frame_annotations.read_annotations(small, "test/occlusion/segment8/toy_03")
     (file,) = clip.files
     row = rows[file.rsplit("/", 1)[1]]
-    assert fault(row, Levels(occlusion=3)) == ""
-    mask = side.mask(small, file)
-    assert row.occluded == pytest.approx((mask == HIDDEN).sum() / (mask > 0).sum(), abs=1e-4)
-    depth = side.depth(small, file)
+    assert check_levels(row, Levels(occlusion=3)) == ""
+    mask = frame_annotations.read_mask(small, file)
+    assert row.occluded == pytest.approx((mask == OCCLUDED).sum() / (mask > 0).sum(), abs=1e-4)
+    depth = frame_annotations.read_depth(small, file)
     assert depth.shape == mask.shape and 0.1 < depth[mask == VISIBLE].mean() < 2
     frames = data.frames(data.Task("openloris", "occlusion", "level3", {"root": str(small)}), False)
     assert len(frames) == 6 and frames.batch(np.arange(6)).inputs.std() > 5
@@ -339,21 +370,21 @@ def test_the_loader_reads_what_was_rendered(small, monkeypatch, tmp_path):
 
 def test_again_makes_nothing_and_other_settings_are_refused(small):
     before = tree(small)
-    render(small, ["pencil_01", "toy_03"], 3, 64, 1)
+    render_dataset(small, ["pencil_01", "toy_03"], 3, 64, 1)
     assert tree(small) == before
     with pytest.raises(SpecError, match="size 64 there, 66 asked"):
-        render(small, ["pencil_01"], 3, 66, 1)
+        render_dataset(small, ["pencil_01"], 3, 66, 1)
     for bad in ({"frames": 2}, {"size": 10}, {"workers": 0}):
         with pytest.raises(SpecError, match=next(iter(bad))):
-            render(small / "x", ["pencil_01"], **bad)
+            render_dataset(small / "x", ["pencil_01"], **bad)
 
 
 def test_killed_and_resumed_on_two_workers_is_the_same(small, tmp_path):
     root = tmp_path / "set"
     code = (
-        "from perdure.suites.openloris.render import render\n"
+        "from perdure.suites.openloris.rendering.dataset import render_dataset\n"
         "if __name__ == '__main__':\n"
-        f"    render({str(root)!r}, ['pencil_01', 'toy_03'], 3, 64, 2)\n"
+        f"    render_dataset({str(root)!r}, ['pencil_01', 'toy_03'], 3, 64, 2)\n"
     )
     script = tmp_path / "go.py"
     script.write_text(code)
@@ -369,7 +400,7 @@ def test_killed_and_resumed_on_two_workers_is_the_same(small, tmp_path):
     assert 5 <= made < 72 and not (root / "rendered.json").exists()
     for torn in list(root.glob("train/clutter/segment9/*/*.jpg"))[:1]:
         torn.write_bytes(b"")
-    render(root, ["pencil_01", "toy_03"], 3, 64, 1)
+    render_dataset(root, ["pencil_01", "toy_03"], 3, 64, 1)
     left = {k: v for k, v in tree(root).items() if not k.name.startswith(".")}
     assert left == tree(small)
 
@@ -385,8 +416,6 @@ def test_the_command_line(small, tmp_path):
 
 
 def test_the_gallery(tmp_path):
-    from perdure.suites.openloris.gallery import gallery
-
     objects, factors = gallery(tmp_path / "sheets" / "all.png", ["cup_02", "key_01"])
     with Image.open(objects) as image:
         assert image.size == (2 * 212, 134)

@@ -1,4 +1,4 @@
-"""Files that can be made again: in ``$PERDURE_CACHE``, or ``~/.cache/perdure``.
+"""Meta-World's files that can be made again, below the cache folder (perdure.cache).
 
 A file is written beside and moved into place, so that of two processes that make it at once each
 leaves a whole one. Its checksum stands in front; what does not match counts as not there.
@@ -13,14 +13,15 @@ import warnings
 import zlib
 from pathlib import Path
 
+from perdure.cache import cache_folder
+
 _MAGIC = b"PERDURE1"
 _HEAD = struct.Struct("<8sIQ")
 
 
 def folder(*parts: str) -> Path:
     """Where Meta-World's files are kept."""
-    root = os.environ.get("PERDURE_CACHE") or Path.home() / ".cache" / "perdure"
-    return Path(root, "metaworld", *parts)
+    return cache_folder("metaworld", *parts)
 
 
 def read_checked(path: Path) -> bytes | None:

@@ -32,10 +32,10 @@ from perdure.errors import UnknownName
 from perdure.suites.openloris import protocols
 from perdure.suites.openloris.data import LEVELS, frames, parameters, segments
 from perdure.suites.openloris.features import HIGHEST, WIDTH
-from perdure.suites.openloris.layouts import BATCH, FACTORS, SEGMENTS, Dataset, load, manifest
+from perdure.suites.openloris.layouts import BATCH, FACTORS, SEGMENTS, Dataset, load, missing
 from perdure.types import Curriculum, Data, Suite, Task
 
-__all__ = ["Dataset", "load", "manifest", "suite"]
+__all__ = ["Dataset", "load", "missing", "suite"]
 
 
 class OpenLorisSuite(Suite):
@@ -70,7 +70,7 @@ class OpenLorisSuite(Suite):
 
     def gallery(self, out: Path) -> list[Path]:
         """Contact sheets of all rendered objects, and of every factor and level."""
-        from perdure.suites.openloris.gallery import gallery
+        from perdure.suites.openloris.rendering.gallery import gallery
 
         return gallery(out)
 

@@ -1,4 +1,4 @@
-"""``python -m perdure.suites.openloris``: make, check and look at OpenLORIS data."""
+"""``python -m perdure.suites.openloris``: render, check and look at OpenLORIS data."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from rich.progress import (
 from perdure.errors import PerdureError
 from perdure.suites.openloris import data, layouts
 from perdure.suites.openloris.features import SIZE
-from perdure.suites.openloris.gallery import gallery
-from perdure.suites.openloris.render import render
+from perdure.suites.openloris.rendering.dataset import render_dataset
+from perdure.suites.openloris.rendering.gallery import gallery
 
 SMALL_FRAMES, SMALL_SIZE = 10, 128
 
 
 @click.group()
 def main() -> None:
-    """Make, check and look at OpenLORIS data."""
+    """Render, check and look at OpenLORIS data."""
 
 
 @main.command("render")
@@ -40,7 +40,9 @@ def main() -> None:
 )
 @click.option("--workers", default=2, show_default=True, help="Processes.")
 @click.option("--seed", default=0, show_default=True)
-@click.option("--side-files/--no-side-files", default=True, help="Depth and masks.")
+@click.option(
+    "--depth-and-masks/--no-depth-and-masks", default=True, help="Annotations beside the frames."
+)
 def _render(
     root: Path | None,
     instances: int,
@@ -48,18 +50,18 @@ def _render(
     size: int,
     workers: int,
     seed: int,
-    side_files: bool,
+    depth_and_masks: bool,
 ) -> None:
-    """Render a dataset into ROOT, by default where the suite looks for one. Again is resume."""
+    """Render a dataset into ROOT, by default where the suite looks for one. Run again to resume."""
     with _bar("rendering") as report:
-        where = render(
+        where = render_dataset(
             root or data.rendered(),
             instances,
             frames,
             size,
             workers,
             seed,
-            side_files,
+            depth_and_masks,
             report=report,
         )
     click.echo(f"{where}: {instances} objects, 36 segments of {frames} frames each")
@@ -69,9 +71,9 @@ def _render(
 @click.argument("root", required=False)
 @click.option("--size", default=SIZE, show_default=True, help="Pixels of a side.")
 def _features(root: str | None, size: int) -> None:
-    """Make the features that runs with track=features read, of all frames in ROOT. Again is resume.
+    """Compute the features of all frames in ROOT, for runs with track=features. Run again to resume.
 
-    Without it, runs make them as they need them.
+    Without it, runs compute them as they need them.
     """
     with _bar("features") as report:
         rows = data.embed_all(root, size, report)
@@ -83,7 +85,7 @@ def _features(root: str | None, size: int) -> None:
 def _check(root: str | None) -> None:
     """Say what is in ROOT (or where the suite finds its data), and what is missing there."""
     found = layouts.load(data.where(root))
-    problems = layouts.manifest(found)
+    problems = layouts.missing(found)
     frames = found.counts()
     total = {s: sum(n for (split, _, _), n in frames.items() if split == s) for s in layouts.SPLITS}
     objects = len({c.object for c in found.clips})
@@ -112,7 +114,7 @@ def _bar(name: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def entry() -> None:
-    """Errors that are meant for the user come without a traceback."""
+    """Run the command; errors that are meant for the user are printed without a traceback."""
     try:
         main()
     except PerdureError as e:

@@ -1,4 +1,4 @@
-"""What is made of frames once and then read at memory speed: memory-mapped files in the cache folder."""
+"""Arrays computed from frames once, and kept as memory-mapped files in the cache folder."""
 
 from __future__ import annotations
 
@@ -12,24 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from perdure.cache import cache_folder
 from perdure.errors import EnvironmentFault, SpecError
 from perdure.registry import extras_named
 from perdure.types import Array
 
 CHUNK = 64
+"""Frames decoded before they are written, which bounds memory."""
 
 
-def folder() -> Path:
-    """Where derived data lives: $PERDURE_CACHE, else $XDG_CACHE_HOME/perdure, else ~/.cache/perdure."""
-    own = os.environ.get("PERDURE_CACHE")
-    if own:
-        return Path(own).expanduser()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base).expanduser() if base else Path.home() / ".cache") / "perdure"
-
-
-def stamp(root: Path, files: Sequence[str], recipe: str) -> str:
-    """A key that changes with the recipe, the list of frames, and any frame's length or time."""
+def fingerprint(root: Path, files: Sequence[str], recipe: str) -> str:
+    """A key that changes with the recipe, the list of files, and the length or time of any file."""
     digest = hashlib.blake2b(recipe.encode(), digest_size=12)
     for name in files:
         try:
@@ -41,24 +34,24 @@ def stamp(root: Path, files: Sequence[str], recipe: str) -> str:
 
 
 def frames(root: Path, files: Sequence[str], size: int) -> Array:
-    """Frames squashed to ``size`` × ``size`` RGB bytes, whole, as the authors did."""
+    """Frames resized to ``size`` × ``size`` RGB bytes, not keeping proportions, as the authors did."""
 
     def fill(out: Array) -> None:
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             for start in range(0, len(files), CHUNK):
                 part = files[start : start + CHUNK]
-                for i, image in enumerate(pool.map(lambda f: squash(root / f, size), part)):
+                for i, image in enumerate(pool.map(lambda f: read_resized(root / f, size), part)):
                     out[start + i] = image
 
     shape = (len(files), size, size, 3)
-    return kept("frames", stamp(root, files, f"1 {size}"), shape, np.uint8, fill)
+    return cached_array("frames", fingerprint(root, files, f"1 {size}"), shape, np.uint8, fill)
 
 
-def kept(
+def cached_array(
     kind: str, key: str, shape: tuple[int, ...], dtype: Any, fill: Callable[[Array], None]
 ) -> Array:
-    """The array of this key. The first who asks for it fills it; others wait, then read."""
-    path = folder() / "openloris" / kind / f"{key}.npy"
+    """The array of this key. The first process that asks for it fills it; others wait, then read."""
+    path = cache_folder("openloris", kind) / f"{key}.npy"
     ready = _open(path, shape, dtype)
     if ready is not None:
         return ready
@@ -85,7 +78,7 @@ def kept(
 
 
 def _open(path: Path, shape: tuple[int, ...], dtype: Any) -> Array | None:
-    """The array on disk, or None if it is not what its name says: then it is made anew."""
+    """The array on disk, or None if it is missing, damaged or of another shape."""
     try:
         found: Array = np.load(path, mmap_mode="r")
     except (ValueError, OSError):
@@ -93,8 +86,8 @@ def _open(path: Path, shape: tuple[int, ...], dtype: Any) -> Array | None:
     return found if found.shape == shape and found.dtype == dtype else None
 
 
-def squash(path: Path, size: int) -> Array:
-    """A picture as ``size`` × ``size`` RGB bytes."""
+def read_resized(path: Path, size: int) -> Array:
+    """An image file as ``size`` × ``size`` RGB bytes, not keeping proportions."""
     with extras_named("suite openloris"):
         from PIL import Image, UnidentifiedImageError
     try:

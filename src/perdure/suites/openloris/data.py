@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from perdure.cache import cache_folder
 from perdure.errors import CurriculumError, SpecError
 from perdure.suites.openloris import cache, labels, layouts
 from perdure.suites.openloris import features as embedding
@@ -33,7 +34,7 @@ SIZES: Mapping[str, int] = {"pixels": 32, "features": embedding.SIZE}
 
 def rendered() -> Path:
     """Where the small rendered set is looked for when nothing else is named."""
-    return cache.folder() / "openloris" / "rendered"
+    return cache_folder("openloris", "rendered")
 
 
 def where(root: str | None) -> Path:

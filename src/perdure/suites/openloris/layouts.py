@@ -49,7 +49,7 @@ class Clip:
 
 @dataclass(frozen=True)
 class Dataset:
-    """An index of frames on disk. Nothing is read until it is asked for."""
+    """An index of the frames on disk; it holds paths, no pixels."""
 
     root: Path
     layout: str
@@ -114,8 +114,8 @@ def load(root: str | Path) -> Dataset:
     )
 
 
-def manifest(data: Dataset, factors: Iterable[str] = FACTORS) -> list[str]:
-    """What is missing for all protocols on these factors, in words; empty if nothing is."""
+def missing(data: Dataset, factors: Iterable[str] = FACTORS) -> list[str]:
+    """What the data lacks for the protocols on these factors, a sentence each; empty if nothing."""
     problems = []
     needed = [BATCH] if data.layout == "D" else list(factors)
     have = data.counts()

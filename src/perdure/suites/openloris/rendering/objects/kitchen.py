@@ -1,19 +1,26 @@
-"""Objects of the kitchen and the table. ``k`` counts a category's objects from 0; ``c`` and ``d`` are
-the object's colours."""
+"""Objects of the kitchen and the table."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from perdure.suites.openloris.paint import BLACK, STEEL, WHITE, WOOD, Colour, Part, shift, turn
-from perdure.suites.openloris.shapes import (
+from perdure.suites.openloris.rendering.materials import (
+    BLACK,
+    STEEL,
+    WHITE,
+    WOOD,
+    Colour,
+    Part,
+    rotate,
+    translate,
+)
+from perdure.suites.openloris.rendering.meshes import (
+    arc,
     box,
-    circle,
     extrude,
     grid,
     join,
     lathe,
-    rounded,
     superquadric,
     tube,
     vessel,
@@ -21,59 +28,46 @@ from perdure.suites.openloris.shapes import (
 from perdure.types import Array
 
 
-def arc(
-    radius: float, start: float, stop: float, n: int = 20, plane: str = "xz", squash: float = 1
-) -> Array:
-    """Points on an arc, in degrees, in one of the coordinate planes."""
-    a = np.deg2rad(np.linspace(start, stop, n))
-    out = np.zeros((n, 3))
-    out[:, "xyz".index(plane[0])] = radius * np.cos(a)
-    out[:, "xyz".index(plane[1])] = radius * squash * np.sin(a)
-    return out
-
-
-def moved(path: Array, x: float, y: float, z: float) -> Array:
-    """A path of points, moved."""
-    out: Array = path + np.array([x, y, z])
-    return out
-
-
-def bottle(k: int, c: Colour, d: Colour) -> list[Part]:
+def bottle(instance: int, primary: Colour, accent: Colour) -> list[Part]:
     """Water, wine, sports and sauce bottles."""
     r, body, neck, high = [
         (0.15, 0.55, 0.055, 0.78),
         (0.13, 0.5, 0.045, 0.9),
         (0.16, 0.6, 0.1, 0.78),
         (0.2, 0.42, 0.07, 0.66),
-    ][k]
+    ][instance]
     shoulder = [
         (r * np.cos(a) + neck * (1 - np.cos(a)), body + 0.12 * np.sin(a))
         for a in np.linspace(0, np.pi / 2, 8)
     ]
     profile = [(0.0, 0.0), (r * 0.9, 0.0), (r, 0.03), *shoulder, (neck, high), (0.0, high)]
-    cap = lathe([(0, 0), (neck * 1.25, 0), (neck * 1.25, 0.09), (0, 0.09)], sharp=True).at(
+    cap = lathe([(0, 0), (neck * 1.25, 0), (neck * 1.25, 0.09), (0, 0.09)], sharp=True).translate(
         z=high - 0.03
     )
     band = lathe([(r * 1.015, body * 0.25), (r * 1.015, body * 0.8)])
-    parts = [Part(lathe(profile), c, gloss=0.9), Part(cap, d), Part(band, WHITE, "label", d)]
-    if k == 2:
+    parts = [
+        Part(lathe(profile), primary, gloss=0.9),
+        Part(cap, accent),
+        Part(band, WHITE, "label", accent),
+    ]
+    if instance == 2:
         parts.append(Part(tube([(0, 0, high), (0, 0, high + 0.1)], 0.035), BLACK))
     return parts
 
 
-def bowl(k: int, c: Colour, d: Colour) -> list[Part]:
+def bowl(instance: int, primary: Colour, accent: Colour) -> list[Part]:
     """Bowls: deep, shallow, flared, straight, with a foot."""
-    deep, flare = [(0.45, 1.0), (0.3, 1.0), (0.38, 1.35), (0.42, 0.8), (0.5, 1.15)][k]
+    deep, flare = [(0.45, 1.0), (0.3, 1.0), (0.38, 1.35), (0.42, 0.8), (0.5, 1.15)][instance]
     t = np.linspace(0.0, 1, 12)
     outer = [
         (0.2 + 0.3 * np.sin(x * np.pi / 2) ** (1 / flare), 0.05 + deep * 0.7 * x**1.6) for x in t
     ]
-    kind = ["bands", "", "stripes", "dots", "speckle"][k]
+    kind = ["bands", "", "stripes", "dots", "speckle"][instance]
     foot = lathe([(0.2, 0), (0.2, 0.07), (0.16, 0.07), (0.16, 0)], sharp=True)
-    return [Part(vessel(outer, 0.025), c, kind, d, 0.8), Part(foot, c)]
+    return [Part(vessel(outer, 0.025), primary, kind, accent, 0.8), Part(foot, primary)]
 
 
-def corkscrew(k: int, c: Colour, d: Colour) -> list[Part]:
+def corkscrew(instance: int, primary: Colour, accent: Colour) -> list[Part]:
     """A wooden T-handle, a steel shaft and a spiral."""
     t = np.linspace(0, 1, 90)
     taper = 0.055 * np.minimum(1, (1 - t) * 6 + 0.1)
@@ -88,13 +82,15 @@ def corkscrew(k: int, c: Colour, d: Colour) -> list[Part]:
     parts = [
         Part(grip, WOOD, "grain", (0.45, 0.28, 0.15)),
         Part(tube([(0, 0, -0.03), (0, 0, -0.33)], 0.024), STEEL, gloss=0.9),
-        Part(lathe([(0, 0), (0.05, 0), (0.04, 0.05), (0, 0.05)]).at(z=-0.1), STEEL, gloss=0.9),
+        Part(
+            lathe([(0, 0), (0.05, 0), (0.04, 0.05), (0, 0.05)]).translate(z=-0.1), STEEL, gloss=0.9
+        ),
         Part(tube(worm, 0.017, 8), STEEL, gloss=0.9),
     ]
-    return turn(parts, "y", 82)
+    return rotate(parts, "y", 82)
 
 
-def cup(k: int, c: Colour, d: Colour) -> list[Part]:
+def cup(instance: int, primary: Colour, accent: Colour) -> list[Part]:
     """Mugs, a teacup on a saucer, a paper cup, a tumbler, an espresso cup."""
     low, top, high = [
         (0.2, 0.2, 0.46),
@@ -106,58 +102,60 @@ def cup(k: int, c: Colour, d: Colour) -> list[Part]:
         (0.2, 0.18, 0.48),
         (0.15, 0.24, 0.36),
         (0.19, 0.2, 0.5),
-    ][k]
-    kind = ["", "bands", "dots", "label", "checker", "gradient", "stripes", "", "marble"][k]
+    ][instance]
+    kind = ["", "bands", "dots", "label", "checker", "gradient", "stripes", "", "marble"][instance]
     t = np.linspace(0, 1, 10)
     outer = [(low + (top - low) * x**0.6 + 0.01 * np.sin(3 * x), high * x) for x in t]
     outer = [(low * 0.85, 0.0), *[(r, z + 0.01) for r, z in outer]]
-    parts = [Part(vessel(outer, 0.02), c, kind, d, 0.7)]
-    if k not in (3, 5):
+    parts = [Part(vessel(outer, 0.02), primary, kind, accent, 0.7)]
+    if instance not in (3, 5):
         handle = arc(0.13, -100, 100, 18, squash=high * 0.33 / 0.13)
         parts.append(
             Part(
-                tube(moved(handle, low + 0.35 * (top - low) + 0.025, 0, high * 0.52), 0.028, 12),
-                d if k in (1, 4) else c,
+                tube(
+                    handle + np.array([low + 0.35 * (top - low) + 0.025, 0, high * 0.52]), 0.028, 12
+                ),
+                accent if instance in (1, 4) else primary,
             )
         )
-    if k in (2, 7):
+    if instance in (2, 7):
         saucer = vessel([(0.15, 0.0), (0.26, 0.02), (0.36, 0.07)], 0.018)
-        parts = [*shift(parts, z=0.03), Part(saucer, c, gloss=0.7)]
-    if k == 3:
-        lid = lathe([(0, 0), (0.225, 0), (0.225, 0.04), (0.19, 0.07), (0, 0.07)], sharp=True).at(
-            z=0.52
-        )
+        parts = [*translate(parts, z=0.03), Part(saucer, primary, gloss=0.7)]
+    if instance == 3:
+        lid = lathe(
+            [(0, 0), (0.225, 0), (0.225, 0.04), (0.19, 0.07), (0, 0.07)], sharp=True
+        ).translate(z=0.52)
         parts.append(Part(lid, WHITE))
-    if k == 5:
-        parts.append(Part(tube([(0.03, 0.02, 0.05), (0.1, 0.08, 0.82)], 0.014), d))
+    if instance == 5:
+        parts.append(Part(tube([(0.03, 0.02, 0.05), (0.1, 0.08, 0.82)], 0.014), accent))
     return parts
 
 
-def knife(k: int, c: Colour, d: Colour) -> list[Part]:
+def knife(instance: int, primary: Colour, accent: Colour) -> list[Part]:
     """A chef's knife."""
     t = np.linspace(0, 1, 14)
     edge = [(0.62 * x, -0.1 * (1 - x**3) - 0.01) for x in t]
     back = [(0.62, 0.0), (0.45, 0.025), (0.0, 0.035)]
-    handle = superquadric(0.2, 0.042, 0.028, 0.5, 0.6).at(-0.2, 0.0, 0)
+    handle = superquadric(0.2, 0.042, 0.028, 0.5, 0.6).translate(-0.2, 0.0, 0)
     rivets = join(
         [
-            lathe([(0, -0.031), (0.011, -0.031), (0.011, 0.031), (0, 0.031)], 12).at(x, 0, 0)
+            lathe([(0, -0.031), (0.011, -0.031), (0.011, 0.031), (0, 0.031)], 12).translate(x, 0, 0)
             for x in (-0.3, -0.2, -0.1)
         ]
     )
     return [
-        Part(extrude([*edge, *back], 0.012).at(z=-0.006), STEEL, gloss=1.0),
+        Part(extrude([*edge, *back], 0.012).translate(z=-0.006), STEEL, gloss=1.0),
         Part(handle, BLACK),
-        Part(box(0.03, 0.085, 0.045).at(0.0, -0.01), STEEL, gloss=0.9),
+        Part(box(0.03, 0.085, 0.045).translate(0.0, -0.01), STEEL, gloss=0.9),
         Part(rivets, STEEL, gloss=0.9),
     ]
 
 
-def ladle(k: int, c: Colour, d: Colour) -> list[Part]:
+def ladle(instance: int, primary: Colour, accent: Colour) -> list[Part]:
     """A deep open bowl, and a long handle that rises from its rim and ends in a hook."""
-    metal = k in (0, 2)
+    metal = instance in (0, 2)
     a = np.linspace(0.0, np.pi / 2, 10)
-    r, deep = [(0.25, 0.18), (0.24, 0.19), (0.23, 0.18), (0.26, 0.17)][k]
+    r, deep = [(0.25, 0.18), (0.24, 0.19), (0.23, 0.18), (0.26, 0.17)][instance]
     outer = [(max(r * np.sin(x), 0.03), deep - deep * np.cos(x)) for x in a]
     up = [(r - 0.008, 0, deep - 0.01), (r + 0.05, 0, deep + 0.07), (r + 0.12, 0, deep + 0.17)]
     up += [(r + 0.12 + 0.36 * s, 0, deep + 0.17 + 0.36 * s) for s in np.linspace(0.1, 1, 10)]
@@ -166,61 +164,69 @@ def ladle(k: int, c: Colour, d: Colour) -> list[Part]:
         (end[0] + 0.03 * np.sin(s) + 0.02 * s, 0, end[2] + 0.06 * (1 - np.cos(s)) * (1 - s / 5))
         for s in np.linspace(0.4, 3.6, 9)
     ]
-    bowl_colour, rod = (STEEL, STEEL) if metal else (c, c)
+    bowl_colour, rod = (STEEL, STEEL) if metal else (primary, primary)
     width = np.concatenate([np.full(3, 0.022), np.linspace(0.02, 0.034, 10)])
     # The hollow is darker than the outside: it is what tells a ladle from a ball on a stick.
     inner = [(max(q - 0.018, 0.0), max(z, 0.014) + 0.004) for q, z in outer][::-1]
-    hollow: Colour = (0.3, 0.31, 0.34) if metal else (0.45 * c[0], 0.45 * c[1], 0.45 * c[2])
+    hollow: Colour = (
+        (0.3, 0.31, 0.34) if metal else (0.45 * primary[0], 0.45 * primary[1], 0.45 * primary[2])
+    )
     parts = [
         Part(vessel(outer, 0.014, 44), bowl_colour, gloss=0.9 if metal else 0.4),
         Part(lathe([*inner, (0.0, 0.018)], 44), hollow, gloss=0.6),
         Part(tube(up, width, 12, flat=0.45), rod, gloss=0.8),
         Part(tube(hook, 0.014, 10), rod, gloss=0.8),
     ]
-    if k in (2, 3):
-        parts.append(Part(tube(up[-7:], 0.04, 12, flat=0.6), d if k == 2 else WOOD))
+    if instance in (2, 3):
+        parts.append(Part(tube(up[-7:], 0.04, 12, flat=0.6), accent if instance == 2 else WOOD))
     return parts
 
 
-def pot(k: int, c: Colour, d: Colour) -> list[Part]:
+def pot(instance: int, primary: Colour, accent: Colour) -> list[Part]:
     """A cooking pot with two handles and a lid with a knob."""
     body = vessel([(0.34, 0), (0.36, 0.02), (0.36, 0.4)], 0.02)
     lid = lathe([(0.375, 0.4), (0.375, 0.42), (0.3, 0.46), (0.15, 0.49), (0, 0.5)])
     knob = lathe([(0, 0.5), (0.03, 0.5), (0.03, 0.54), (0.06, 0.56), (0.05, 0.59), (0, 0.6)])
     grips = [
-        tube(moved(arc(0.1, -95, 95, 16, "xy", 1.1) * [0.9, 1, 1], 0.35, 0, 0.3), 0.026).turned(
-            "z", a
-        )
+        tube(
+            arc(0.1, -95, 95, 16, "xy", 1.1) * [0.9, 1, 1] + np.array([0.35, 0, 0.3]), 0.026
+        ).rotate("z", a)
         for a in (0, 180)
     ]
     return [
-        Part(body, c, gloss=0.8), Part(lid, STEEL, gloss=1.0), Part(knob, BLACK),
-        Part(join(grips), BLACK), Part(lathe([(0.363, 0.37), (0.363, 0.4)]), STEEL, gloss=1.0),
-    ]  # fmt: skip
+        Part(body, primary, gloss=0.8),
+        Part(lid, STEEL, gloss=1.0),
+        Part(knob, BLACK),
+        Part(join(grips), BLACK),
+        Part(lathe([(0.363, 0.37), (0.363, 0.4)]), STEEL, gloss=1.0),
+    ]
 
 
-def chopsticks(k: int, c: Colour, d: Colour) -> list[Part]:
+def chopsticks(instance: int, primary: Colour, accent: Colour) -> list[Part]:
     """A pair on a rest: tapered, square at the thick end, without a point."""
     t = np.linspace(0, 1, 12)
     parts = []
-    body = [(0.45, 0.12, 0.08), (0.78, 0.6, 0.4), BLACK][k]
+    body = [(0.45, 0.12, 0.08), (0.78, 0.6, 0.4), BLACK][instance]
     for side in (-1, 1):
         path = np.stack([t - 0.5, side * (0.022 + 0.035 * t), 0.055 + 0.0 * t], 1)
         radius = 0.01 + 0.013 * t
-        stick, tip = tube(path, radius, 4 if k < 2 else 10), tube(path[:5], radius[:5] * 1.04, 10)
+        stick, tip = (
+            tube(path, radius, 4 if instance < 2 else 10),
+            tube(path[:5], radius[:5] * 1.04, 10),
+        )
         grip = tube(path[8:11], radius[8:11] * 1.12, 10)
         parts += [
             Part(stick, body, gloss=0.8),
-            Part(tip, [body, WOOD, STEEL][k]),
-            Part(grip, d, gloss=0.9),
+            Part(tip, [body, WOOD, STEEL][instance]),
+            Part(grip, accent, gloss=0.9),
         ]
-    rest = superquadric(0.05, 0.14, 0.032, 0.6, 0.4).at(-0.22, 0, 0.01)
-    return [*parts, Part(rest, WHITE, "bands", c, 0.8)]
+    rest = superquadric(0.05, 0.14, 0.032, 0.6, 0.4).translate(-0.22, 0, 0.01)
+    return [*parts, Part(rest, WHITE, "bands", primary, 0.8)]
 
 
-def spoon(k: int, c: Colour, d: Colour) -> list[Part]:
+def spoon(instance: int, primary: Colour, accent: Colour) -> list[Part]:
     """A shallow oval bowl in line with a handle that widens to its end."""
-    soup = [(0.13, 0.1), (0.12, 0.075), (0.14, 0.12)][k]
+    soup = [(0.13, 0.1), (0.12, 0.075), (0.14, 0.12)][instance]
     u = np.linspace(0, 1, 12)
     angle = np.linspace(0, 2 * np.pi, 33)
     deep = 0.055
@@ -237,15 +243,7 @@ def spoon(k: int, c: Colour, d: Colour) -> list[Part]:
     path = np.stack([soup[0] * 1.05 + 0.58 * s, 0 * s, 0.005 + 0.05 * np.sin(s * np.pi * 0.8)], 1)
     width = 0.017 + 0.025 * s**2
     handle = tube(path, width, 12, flat=0.3)
-    made = [Part(shape, STEEL if k < 2 else WOOD, gloss=1.0 if k < 2 else 0.2)]
-    made.append(Part(handle, [STEEL, c, WOOD][k], gloss=0.8))
+    made = [Part(shape, STEEL if instance < 2 else WOOD, gloss=1.0 if instance < 2 else 0.2)]
+    made.append(Part(handle, [STEEL, primary, WOOD][instance], gloss=0.8))
     # The tube is squeezed along its first normal, which lies across the path: turn it flat.
-    return turn(made, "y", -4)
-
-
-def tray(c: Colour, d: Colour) -> list[Part]:
-    """Not one of the categories: a carton that stands before others."""
-    return [
-        Part(extrude(rounded(0.62, 0.24, 0.12), 1.0), c, "label", d),
-        Part(extrude(circle(0.05), 0.02).at(z=1.0), WHITE),
-    ]
+    return rotate(made, "y", -4)

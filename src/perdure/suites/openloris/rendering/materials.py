@@ -1,13 +1,14 @@
-"""Colours and patterns of rendered objects."""
+"""Materials of rendered objects: meshes with colours, and procedural textures."""
 
 from __future__ import annotations
 
 import colorsys
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from perdure.suites.openloris.shapes import Mesh, rotation
+from perdure.suites.openloris.rendering.meshes import Mesh, rotation_matrix
 from perdure.types import Array
 
 Colour = tuple[float, float, float]
@@ -18,65 +19,68 @@ WHITE: Colour = (0.93, 0.93, 0.91)
 WOOD: Colour = (0.72, 0.53, 0.33)
 PINK: Colour = (0.90, 0.55, 0.58)
 GOLD: Colour = (0.83, 0.66, 0.26)
-CARD: Colour = (0.66, 0.52, 0.36)
-SIDE = 128
-"""Pixels of a pattern's side."""
+CARDBOARD: Colour = (0.66, 0.52, 0.36)
+COTTON: Colour = (0.97, 0.97, 0.96)
+RED: Colour = (0.82, 0.18, 0.18)
+TEXTURE_SIZE = 128
+"""Pixels of a texture's side."""
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A mesh with its colour, or with a pattern of two colours."""
+    """A mesh with its material: one colour, or a texture of two colours (see ``texture``)."""
 
     mesh: Mesh
     colour: Colour
-    pattern: str = ""
-    second: Colour = WHITE
+    texture: str = ""
+    second_colour: Colour = WHITE
     gloss: float = 0.3
     alpha: float = 1.0
     repeat: tuple[float, float] = (1.0, 1.0)
 
 
-def turn(parts: list[Part], axis: str, degrees: float) -> list[Part]:
-    """All parts turned together about an axis through the origin."""
-    return [_with(p, p.mesh.turned(axis, degrees)) for p in parts]
+def rotate(parts: Sequence[Part], axis: str, degrees: float) -> list[Part]:
+    """All parts rotated together about an axis through the origin."""
+    return [replace(p, mesh=p.mesh.rotate(axis, degrees)) for p in parts]
 
 
-def shift(parts: list[Part], x: float = 0, y: float = 0, z: float = 0) -> list[Part]:
+def translate(parts: Sequence[Part], x: float = 0, y: float = 0, z: float = 0) -> list[Part]:
     """All parts moved together."""
-    return [_with(p, p.mesh.at(x, y, z)) for p in parts]
+    return [replace(p, mesh=p.mesh.translate(x, y, z)) for p in parts]
 
 
-def placed(parts: list[Part], turned: float = 0.0) -> list[Part]:
-    """The object on the ground at the origin, its longest extent 1."""
-    spin = rotation("z", turned)
+def scale(parts: Sequence[Part], factor: float) -> list[Part]:
+    """All parts scaled together about the origin."""
+    return [replace(p, mesh=p.mesh.scale(factor, factor, factor)) for p in parts]
+
+
+def normalise(parts: Sequence[Part], yaw: float = 0.0) -> list[Part]:
+    """The parts rotated by ``yaw`` degrees, standing on z = 0 at the origin, longest extent 1."""
+    spin = rotation_matrix("z", yaw)
     points = np.concatenate([p.mesh.vertices for p in parts]) @ spin.T
     low, high = points.min(0), points.max(0)
-    scale = 1 / (high - low).max()
-    middle = np.array([*(low + high)[:2] / 2, low[2]])
+    factor = 1 / (high - low).max()
+    base = np.array([*(low + high)[:2] / 2, low[2]])
     return [
-        _with(p, Mesh((p.mesh.vertices @ spin.T - middle) * scale, p.mesh.faces, p.mesh.uv))
+        replace(p, mesh=replace(p.mesh, vertices=(p.mesh.vertices @ spin.T - base) * factor))
         for p in parts
     ]
 
 
-def _with(part: Part, mesh: Mesh) -> Part:
-    p = part
-    return Part(mesh, p.colour, p.pattern, p.second, p.gloss, p.alpha, p.repeat)
+def shade(colour: Colour, factor: float) -> Colour:
+    """A colour made darker (``factor`` < 1) or lighter."""
+    r, g, b = (min(x * factor, 1.0) for x in colour)
+    return (r, g, b)
 
 
-def shade(base: Colour, by: float) -> Colour:
-    """A colour made darker (``by`` < 1) or lighter."""
-    return (min(base[0] * by, 1.0), min(base[1] * by, 1.0), min(base[2] * by, 1.0))
-
-
-def colour(hue: float, saturation: float = 0.6, value: float = 0.75) -> Colour:
-    """A colour; the hue goes round once from 0 to 1."""
+def hsv(hue: float, saturation: float = 0.6, value: float = 0.75) -> Colour:
+    """A colour from hue, saturation and value; the hue goes round once from 0 to 1."""
     return colorsys.hsv_to_rgb(hue % 1, saturation, value)
 
 
-def pattern(kind: str, first: Colour, second: Colour, rng: np.random.Generator) -> Array:
-    """A square picture of a pattern in two colours."""
-    y, x = np.mgrid[0:SIDE, 0:SIDE] / SIDE
+def texture(kind: str, first: Colour, second: Colour, rng: np.random.Generator) -> Array:
+    """A square RGB texture in two colours; unknown kinds give smooth noise."""
+    y, x = np.mgrid[0:TEXTURE_SIZE, 0:TEXTURE_SIZE] / TEXTURE_SIZE
     match kind:
         case "stripes":
             mix = (np.floor(x * 12) % 2).astype(float)
@@ -97,14 +101,14 @@ def pattern(kind: str, first: Colour, second: Colour, rng: np.random.Generator) 
             mix = 0.45 + 0.3 * np.sin(2 * np.pi * wave * 0.5) + 0.25 * (_noise(rng, 32) - 0.5)
         case "planks":
             board = np.floor(y * 4)
-            shade = np.array([0.1, 0.45, 0.25, 0.6])[board.astype(int)]
-            streak = _noise(rng, 64)[:, (np.arange(SIDE) // 12)]
+            tone = np.array([0.1, 0.45, 0.25, 0.6])[board.astype(int)]
+            streak = _noise(rng, 64)[:, (np.arange(TEXTURE_SIZE) // 12)]
             seam = ((y * 4) % 1 < 0.05) | (((x + 0.37 * board) % 1) < 0.012)
-            mix = np.where(seam, 1.6, shade + 0.35 * (streak - 0.5))
+            mix = np.where(seam, 1.6, tone + 0.35 * (streak - 0.5))
         case "marble":
             mix = np.abs(np.sin(6 * (x + y) + 5 * _noise(rng, 5))) ** 3
         case "speckle":
-            mix = (_noise(rng, SIDE) ** 3) * 0.9
+            mix = (_noise(rng, TEXTURE_SIZE) ** 3) * 0.9
         case "ticks":
             mix = ((x * 30) % 1 < 0.25) * (y % 1 < np.where((np.floor(x * 30) % 5) == 0, 0.8, 0.5))
         case "gradient":
@@ -113,13 +117,13 @@ def pattern(kind: str, first: Colour, second: Colour, rng: np.random.Generator) 
             mix = 0.6 * _noise(rng, 64) + 0.4 * _noise(rng, 16)
     mixed = np.clip(mix, 0, 1.6)[..., None]
     out = (1 - mixed) * np.array(first) + mixed * np.array(second)
-    out = out * (0.97 + 0.06 * rng.random((SIDE, SIDE, 1)))
+    out = out * (0.97 + 0.06 * rng.random((TEXTURE_SIZE, TEXTURE_SIZE, 1)))
     bytes_: Array = (np.clip(out, 0, 1) * 255).astype(np.uint8)
     return bytes_
 
 
 def _label(x: Array, y: Array, rng: np.random.Generator) -> Array:
-    """A printed label: a frame, a disc, and lines that look like words."""
+    """How much of the second colour a printed label has: a band, a disc, and lines like text."""
     out = ((y > 0.25) & (y < 0.8)).astype(float)
     for k in range(4):
         row = (np.abs(y - 0.34 - 0.05 * k) < 0.014) & ((x * 2) % 1 > 0.3) & ((x * 2) % 1 < 0.85)
@@ -129,9 +133,9 @@ def _label(x: Array, y: Array, rng: np.random.Generator) -> Array:
 
 
 def _noise(rng: np.random.Generator, cells: int) -> Array:
-    """Smooth noise in [0, 1] that repeats at the edges."""
+    """Value noise in [0, 1], smooth and tileable."""
     coarse = rng.random((cells, cells))
-    t = np.arange(SIDE) * cells / SIDE
+    t = np.arange(TEXTURE_SIZE) * cells / TEXTURE_SIZE
     i, f = np.floor(t).astype(int), t % 1
     f = f * f * (3 - 2 * f)
     j = (i + 1) % cells

@@ -1,5 +1,5 @@
-"""Meshes from formulas: turned profiles, superquadrics, tubes, extrusions and sheets, with texture
-coordinates. Faces wind counter-clockwise seen from outside."""
+"""Triangle meshes from formulas, with texture coordinates: surfaces of revolution, superquadrics,
+tubes, extrusions and sheets. Faces wind counter-clockwise seen from outside."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ class Mesh:
     faces: Array
     uv: Array
 
-    def at(self, x: float = 0, y: float = 0, z: float = 0) -> Mesh:
-        """Moved."""
+    def translate(self, x: float = 0, y: float = 0, z: float = 0) -> Mesh:
+        """A copy, moved."""
         return replace(self, vertices=self.vertices + np.array([x, y, z]))
 
-    def turned(self, axis: str, degrees: float) -> Mesh:
-        """Turned about a coordinate axis through the origin."""
-        return replace(self, vertices=self.vertices @ rotation(axis, degrees).T)
+    def rotate(self, axis: str, degrees: float) -> Mesh:
+        """A copy, rotated about a coordinate axis through the origin."""
+        return replace(self, vertices=self.vertices @ rotation_matrix(axis, degrees).T)
 
-    def scaled(self, x: float, y: float, z: float) -> Mesh:
-        """Stretched along the axes; all factors positive."""
+    def scale(self, x: float, y: float, z: float) -> Mesh:
+        """A copy, stretched along the axes; all factors positive."""
         return replace(self, vertices=self.vertices * np.array([x, y, z]))
 
 
-def rotation(axis: str, degrees: float) -> Array:
-    """The rotation matrix about a coordinate axis."""
+def rotation_matrix(axis: str, degrees: float) -> Array:
+    """The 3 × 3 matrix of a rotation about a coordinate axis."""
     c, s = np.cos(np.deg2rad(degrees)), np.sin(np.deg2rad(degrees))
     i = "xyz".index(axis)
     out = np.eye(3)
@@ -45,7 +45,7 @@ def rotation(axis: str, degrees: float) -> Array:
 
 
 def join(meshes: Sequence[Mesh]) -> Mesh:
-    """Several meshes as one."""
+    """Several meshes as one; their vertices stay separate."""
     starts = np.cumsum([0] + [len(m.vertices) for m in meshes[:-1]])
     return Mesh(
         np.concatenate([m.vertices for m in meshes]),
@@ -68,9 +68,10 @@ def grid(points: Array, uv: Array | None = None) -> Mesh:
 
 
 def lathe(profile: Sequence[Point], n: int = 36, sharp: bool = False) -> Mesh:
-    """A profile of (radius, height) turned about z. Going up on the outside, then down inside.
+    """A surface of revolution: a profile of (radius, height) rotated about z.
 
-    ``sharp`` keeps the edges between the profile's points; otherwise they are shaded round.
+    The profile goes up on the outside, then down inside. ``sharp`` gives the edges between its
+    points normals of their own; otherwise they are shaded smooth.
     """
     p = np.array(profile, float)
     if sharp:
@@ -95,7 +96,10 @@ def lathe(profile: Sequence[Point], n: int = 36, sharp: bool = False) -> Mesh:
 
 
 def vessel(outer: Sequence[Point], wall: float = 0.02, n: int = 40) -> Mesh:
-    """A profile going up on the outside, closed below and hollow, with a rim."""
+    """A hollow surface of revolution, closed at the bottom and open at the top.
+
+    ``outer`` is the profile of its outside, going up; ``wall`` is the thickness.
+    """
     o = np.array(outer, float)
     inner = o[::-1].copy()
     inner[:, 0] = np.maximum(inner[:, 0] - wall, 0)
@@ -107,7 +111,7 @@ def vessel(outer: Sequence[Point], wall: float = 0.02, n: int = 40) -> Mesh:
 def superquadric(
     a: float, b: float, c: float, e1: float = 1.0, e2: float = 1.0, n: int = 28
 ) -> Mesh:
-    """Half axes a, b, c; exponents 1 make an ellipsoid, smaller ones a rounded box."""
+    """Half axes a, b, c; exponents e1, e2: 1 gives an ellipsoid, smaller ones a rounded box."""
 
     def power(x: Array, e: float) -> Array:
         return np.sign(x) * np.abs(x) ** e
@@ -127,10 +131,9 @@ def superquadric(
 
 
 def box(x: float, y: float, z: float) -> Mesh:
-    """A box of these side lengths about the origin."""
-    return extrude([(-x / 2, -y / 2), (x / 2, -y / 2), (x / 2, y / 2), (-x / 2, y / 2)], z).at(
-        z=-z / 2
-    )
+    """A box of these side lengths, centred at the origin."""
+    corners = [(-x / 2, -y / 2), (x / 2, -y / 2), (x / 2, y / 2), (-x / 2, y / 2)]
+    return extrude(corners, z).translate(z=-z / 2)
 
 
 def tube(
@@ -140,66 +143,66 @@ def tube(
     closed: bool = False,
     flat: float = 1.0,
 ) -> Mesh:
-    """A tube along a path, round-ended; ``flat`` < 1 squeezes it along its second normal."""
+    """A tube along a path with rounded ends; ``flat`` < 1 squeezes it along its normal."""
     p = np.array(path, float)
     r = np.broadcast_to(np.asarray(radius, float), (len(p),)).copy()
     if closed:
         p, r = np.concatenate([p, p[:1]]), np.concatenate([r, r[:1]])
-        along = np.roll(p[:-1], -1, 0) - np.roll(p[:-1], 1, 0)
-        along = np.concatenate([along, along[:1]])
+        tangent = np.roll(p[:-1], -1, 0) - np.roll(p[:-1], 1, 0)
+        tangent = np.concatenate([tangent, tangent[:1]])
     else:
-        along = np.gradient(p, axis=0)
-    along /= np.linalg.norm(along, axis=1, keepdims=True)
-    side = np.empty_like(p)
+        tangent = np.gradient(p, axis=0)
+    tangent /= np.linalg.norm(tangent, axis=1, keepdims=True)
+    normal = np.empty_like(p)
     # Carrying the first normal along the path keeps the tube from twisting or pinching.
-    start = np.eye(3)[np.argmin(np.abs(along[0]))]
-    side[0] = np.cross(along[0], start) / np.linalg.norm(np.cross(along[0], start))
+    helper = np.eye(3)[np.argmin(np.abs(tangent[0]))]
+    normal[0] = np.cross(tangent[0], helper) / np.linalg.norm(np.cross(tangent[0], helper))
     for i in range(1, len(p)):
-        s = side[i - 1] - along[i] * (side[i - 1] @ along[i])
-        side[i] = s / np.linalg.norm(s)
+        s = normal[i - 1] - tangent[i] * (normal[i - 1] @ tangent[i])
+        normal[i] = s / np.linalg.norm(s)
     if closed:
-        # What the frame turned on its way round is undone little by little.
-        back = np.cross(along[0], side[0])
-        off = np.arctan2(side[-1] @ back, side[-1] @ side[0])
+        # The normal has turned on its way round: it is turned back evenly along the path.
+        back = np.cross(tangent[0], normal[0])
+        off = np.arctan2(normal[-1] @ back, normal[-1] @ normal[0])
         turn = -off * np.linspace(0, 1, len(p))[:, None]
-        side = side * np.cos(turn) + np.cross(along, side) * np.sin(turn)
+        normal = normal * np.cos(turn) + np.cross(tangent, normal) * np.sin(turn)
     else:
-        p, r, along, side = _rounded_ends(p, r, along, side)
-    up = np.cross(along, side)
+        p, r, tangent, normal = _rounded_ends(p, r, tangent, normal)
+    binormal = np.cross(tangent, normal)
     angle = np.linspace(0, 2 * np.pi, n + 1)
     ring = (
-        np.cos(angle)[None, :, None] * side[:, None] * flat
-        + np.sin(angle)[None, :, None] * up[:, None]
+        np.cos(angle)[None, :, None] * normal[:, None] * flat
+        + np.sin(angle)[None, :, None] * binormal[:, None]
     )
     return grid(p[:, None] + r[:, None, None] * ring)
 
 
-def _rounded_ends(p: Array, r: Array, along: Array, side: Array) -> tuple[Array, ...]:
+def _rounded_ends(p: Array, r: Array, tangent: Array, normal: Array) -> tuple[Array, ...]:
     steps = np.deg2rad([0.1, 30, 60])
-    at = [p[0] - along[0] * r[0] * np.cos(s) for s in steps]
-    to = [p[-1] + along[-1] * r[-1] * np.cos(s) for s in steps[::-1]]
+    first = [p[0] - tangent[0] * r[0] * np.cos(s) for s in steps]
+    last = [p[-1] + tangent[-1] * r[-1] * np.cos(s) for s in steps[::-1]]
     return (
-        np.concatenate([at, p, to]),
+        np.concatenate([first, p, last]),
         np.concatenate([r[0] * np.sin(steps), r, r[-1] * np.sin(steps[::-1])]),
-        np.concatenate([along[:1]] * 3 + [along] + [along[-1:]] * 3),
-        np.concatenate([side[:1]] * 3 + [side] + [side[-1:]] * 3),
+        np.concatenate([tangent[:1]] * 3 + [tangent] + [tangent[-1:]] * 3),
+        np.concatenate([normal[:1]] * 3 + [normal] + [normal[-1:]] * 3),
     )
 
 
 def extrude(polygon: Sequence[Point], depth: float) -> Mesh:
-    """A simple polygon, counter-clockwise, raised from z = 0 to ``depth``."""
+    """A simple polygon, convex or not, extruded from z = 0 to ``depth``."""
     p = np.array(polygon, float)
-    if _area(p) < 0:
+    if _signed_area(p) < 0:
         p = p[::-1]
     n = len(p)
     low, size = p.min(0), max(np.ptp(p, axis=0).max(), 1e-9)
     uv = (p - low) / size
-    flat = np.array(_triangles(p))
+    cap = np.array(_triangulate(p))
     bottom = np.column_stack([p, np.zeros(n)])
     top = np.column_stack([p, np.full(n, depth)])
-    lids = Mesh(
+    caps = Mesh(
         np.concatenate([bottom, top]),
-        np.concatenate([flat[:, ::-1], flat + n]),
+        np.concatenate([cap[:, ::-1], cap + n]),
         np.concatenate([uv, uv]),
     )
     i = np.arange(n)
@@ -208,13 +211,13 @@ def extrude(polygon: Sequence[Point], depth: float) -> Mesh:
     quad = 4 * i[:, None]
     faces = np.concatenate([quad + np.array([0, 1, 2]), quad + np.array([0, 2, 3])])
     side_uv = np.stack([uv[i], uv[j], uv[j] + [0, 0.05], uv[i] + [0, 0.05]], 1).reshape(-1, 2)
-    return join([lids, Mesh(walls, faces, side_uv)])
+    return join([caps, Mesh(walls, faces, side_uv)])
 
 
 def sheet(
     f: Callable[[Array, Array], tuple[Array, Array, Array]], nu: int, nv: int, thick: float
 ) -> Mesh:
-    """A thin surface (x, y, z) = f(u, v) for u, v in [0, 1], seen from both sides."""
+    """A sheet of some thickness about the surface (x, y, z) = f(u, v) for u, v in [0, 1]."""
     v, u = np.meshgrid(np.linspace(0, 1, nv), np.linspace(0, 1, nu), indexing="ij")
     points = np.stack(np.broadcast_arrays(*f(u, v)), axis=-1).astype(float)
     normal = np.cross(np.gradient(points, axis=1), np.gradient(points, axis=0))
@@ -231,44 +234,55 @@ def sheet(
 def circle(
     radius: float = 1, n: int = 32, x: float = 0, y: float = 0, squash: float = 1
 ) -> list[Point]:
-    """Points on a circle or, squashed, an ellipse."""
+    """Points on a circle or, with ``squash``, an ellipse."""
     a = np.linspace(0, 2 * np.pi, n, endpoint=False)
     return list(zip(x + radius * np.cos(a), y + radius * squash * np.sin(a), strict=True))
 
 
-def rounded(w: float, h: float, e: float = 0.3, n: int = 40) -> list[Point]:
-    """A rectangle of sides w and h with rounded corners; e = 1 is an ellipse."""
+def arc(
+    radius: float, start: float, stop: float, n: int = 20, plane: str = "xz", squash: float = 1
+) -> Array:
+    """Points (n, 3) on an arc about the origin in a coordinate plane; angles in degrees."""
+    a = np.deg2rad(np.linspace(start, stop, n))
+    out = np.zeros((n, 3))
+    out[:, "xyz".index(plane[0])] = radius * np.cos(a)
+    out[:, "xyz".index(plane[1])] = radius * squash * np.sin(a)
+    return out
+
+
+def rounded_rectangle(w: float, h: float, e: float = 0.3, n: int = 40) -> list[Point]:
+    """Points on a rectangle of sides w, h with rounded corners; e = 1 gives an ellipse."""
     a = np.linspace(0, 2 * np.pi, n, endpoint=False)
     c, s = np.cos(a), np.sin(a)
     x, y = np.sign(c) * np.abs(c) ** e * w / 2, np.sign(s) * np.abs(s) ** e * h / 2
     return list(zip(x, y, strict=True))
 
 
-def _area(p: Array) -> float:
+def _signed_area(p: Array) -> float:
     q = np.roll(p, -1, 0)
     return float((p[:, 0] * q[:, 1] - q[:, 0] * p[:, 1]).sum() / 2)
 
 
-def _triangles(p: Array) -> list[tuple[int, int, int]]:
-    """Triangles of a counter-clockwise simple polygon: a fan, or cut ear by ear."""
+def _triangulate(p: Array) -> list[tuple[int, int, int]]:
+    """Triangles of a counter-clockwise simple polygon: a fan if convex, else by ear clipping."""
     n = len(p)
-    if (_turns(p) > 0).all():
+    if (_corner_areas(p) > 0).all():
         return [(0, i, i + 1) for i in range(1, n - 1)]
     left = list(range(n))
     out: list[tuple[int, int, int]] = []
     while len(left) > 3:
         q = p[left]
-        turns = _turns(q)
-        ears = (i for i in range(len(left)) if turns[i] > 1e-12 and _is_ear(q, i))
-        # Without an ear what is left is nearly a line: its flattest corner goes.
-        k = next(ears, int(np.argmin(np.abs(turns))))
+        areas = _corner_areas(q)
+        ears = (i for i in range(len(left)) if areas[i] > 1e-12 and _is_ear(q, i))
+        # Without an ear what is left is nearly a line: its flattest corner is cut.
+        k = next(ears, int(np.argmin(np.abs(areas))))
         out.append((left[k - 1], left[k], left[(k + 1) % len(left)]))
         left.pop(k)
     out.append((left[0], left[1], left[2]))
     return out
 
 
-def _turns(p: Array) -> Array:
+def _corner_areas(p: Array) -> Array:
     """Twice the signed area of the triangle at each corner."""
     u, v = p - np.roll(p, 1, 0), np.roll(p, -1, 0) - p
     out: Array = u[:, 0] * v[:, 1] - u[:, 1] * v[:, 0]
