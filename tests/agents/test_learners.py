@@ -593,7 +593,7 @@ def test_exploration_restarts_at_a_new_task_only() -> None:
     assert enter("a")
     explore.learned = 50
     assert explore.epsilon == pytest.approx(0.55)
-    assert not enter("a") and not enter("b", learning=False) and not enter(None)
+    assert not enter("a") and not enter("b", learning=False)
     assert explore.learned == 50
     assert enter("b") and explore.epsilon == 1.0
     explore.restart, explore.learned = False, 1000

@@ -187,8 +187,7 @@ class SACAgent(TorchLearner):
     @property
     def starting(self) -> bool:
         """Whether actions are still random."""
-        parallel_tasks = self.tasks.now.count("\n") + 1
-        return self.steps < self.start * parallel_tasks
+        return self.steps < self.start * self.tasks.boundary.parallel_tasks
 
     def act(self, obs: Any, ctx: Context) -> Array:
         n = len(ctx.slots)

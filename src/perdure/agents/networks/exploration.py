@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from perdure.agents.task_boundary import TaskBoundary
 from perdure.types import Array, Context, State
 
 
 class EpsilonGreedy:
     """Random actions at first, then ever more greedy ones: epsilon falls from 1 to ``final`` in a
-    straight line over ``steps`` learned steps, and stays there.
-
-    A task is new when its id differs from that of the task learned last. Where identity is
-    hidden no task is ever new.
+    straight line over ``steps`` learned steps, and stays there; with ``restart`` it starts again at
+    every new task (see :class:`TaskBoundary`).
     """
 
     def __init__(self, final: float, steps: int, restart: bool) -> None:
         self.final, self.steps, self.restart = final, steps, restart
         self.learned = 0
-        self.task = b""
+        self.boundary = TaskBoundary()
 
     @property
     def epsilon(self) -> float:
@@ -29,15 +28,10 @@ class EpsilonGreedy:
 
     def enter(self, ctx: Context) -> bool:
         """Whether a new task begins here; restarts the schedule if it should."""
-        if not (ctx.learning and ctx.tasks and ctx.event in ("task", "variant")):
-            return False
-        task = "\n".join(sorted(set(ctx.tasks))).encode()
-        if task == self.task:
-            return False
-        self.task = task
-        if self.restart:
+        begins = self.boundary.enter(ctx)
+        if begins and self.restart:
             self.learned = 0
-        return True
+        return begins
 
     def choose(self, values: Array, rng: np.random.Generator, learning: bool) -> Array:
         """The best action of each row of values (the lowest number among equals), or in learning
@@ -52,10 +46,9 @@ class EpsilonGreedy:
 
     def state(self) -> dict[str, Array]:
         """The place in the schedule and the task it belongs to."""
-        task = np.frombuffer(self.task, np.uint8).copy()
-        return {"explore.learned": np.array(self.learned), "explore.task": task}
+        return {"explore.learned": np.array(self.learned), **self.boundary.state("explore.task")}
 
     def load(self, state: State) -> None:
         """Go on from a saved place."""
         self.learned = int(state["explore.learned"])
-        self.task = np.asarray(state["explore.task"], np.uint8).tobytes()
+        self.boundary.load("explore.task", state)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from perdure.agents.task_boundary import TaskBoundary
 from perdure.types import Array, Context, Setup, State
 
 
@@ -11,8 +12,7 @@ class Tasks:
     """Numbers of the tasks of a life; where identity is hidden all are one task, number 0."""
 
     def __init__(self, setup: Setup) -> None:
-        self.now = ""
-        """Ids of the tasks that are being learned, a line each."""
+        self.boundary = TaskBoundary()
         self.numbers = {name: k for k, name in enumerate(setup.tasks)} or {"": 0}
         # One context serves many steps, so its answer is kept.
         self._asked: Context | None = None
@@ -32,20 +32,16 @@ class Tasks:
         return self._answer
 
     def enter(self, ctx: Context) -> bool:
-        """Whether other tasks begin here than those learned last. Evaluations in the middle of a
-        task are no boundary, and where identity is hidden no task is ever new."""
-        if not (ctx.learning and ctx.tasks and ctx.event in ("task", "variant")):
-            return False
-        before, self.now = self.now, "\n".join(sorted(set(ctx.tasks)))
-        return self.now != before
+        """Whether a new task begins here."""
+        return self.boundary.enter(ctx)
 
     def state(self) -> dict[str, Array]:
         """The tasks being learned."""
-        return {"task": np.frombuffer(self.now.encode(), np.uint8).copy()}
+        return self.boundary.state("task")
 
     def load(self, state: State) -> None:
         """Take over what :meth:`state` gave."""
-        self.now = np.asarray(state["task"], np.uint8).tobytes().decode()
+        self.boundary.load("task", state)
 
     def parallel_tasks(self, ctx: Context) -> int:
         """How many tasks run side by side."""

@@ -9,9 +9,7 @@ One step of a learner, ``descend``, with a strategy::
 
 Acting goes through ``strategy.act``, so that a task may have parameters of its own.
 
-A task begins when a learn block brings another task than the one learned last, so that evaluations
-in the middle of a task are no boundary. It ends when the next begins. Where task identity is hidden
-every learn block counts as a task of its own.
+When a task begins and ends is for :class:`TaskBoundary` to say.
 """
 
 from __future__ import annotations
@@ -25,6 +23,7 @@ from torch import Tensor
 from perdure import registry
 from perdure.agent import Agent
 from perdure.agents.networks.learner import Minibatch, TorchLearner
+from perdure.agents.task_boundary import TaskBoundary
 from perdure.errors import PerdureError, SpecError
 from perdure.types import Array, Batch, Block, Context, Measures, ResultsSoFar, State, Transitions
 
@@ -176,6 +175,7 @@ class ComposedAgent(Agent):
         self.learner, self.strategy, self.setup = learner, strategy, learner.setup
         self.observation_space, self.action_space = learner.observation_space, learner.action_space
         learner.strategy = strategy
+        self.boundary = TaskBoundary()
         self.learns_from = learner.learns_from  # type: ignore[misc]
         self.memory_scope = learner.memory_scope
 
@@ -201,15 +201,15 @@ class ComposedAgent(Agent):
         return self.learner.choose(options, results)
 
     def enter(self, ctx: Context) -> None:
-        if ctx.learning and ctx.event in ("task", "variant"):
-            task = "\n".join(sorted(set(ctx.tasks))) if ctx.tasks else f"block {ctx.block}"
-            if task != self.strategy.task:
-                if self.strategy.task:
-                    self.strategy.end()
-                self.strategy.task = task
-                self.strategy.tasks += 1
-                self.strategy.begin()
+        if self.boundary.enter(ctx):
+            if self.strategy.tasks:
+                self.strategy.end()
+            self._tell()
+            self.strategy.begin()
         self.learner.enter(ctx)
+
+    def _tell(self) -> None:
+        self.strategy.task, self.strategy.tasks = self.boundary.current, self.boundary.count
 
     def leave(self, ctx: Context) -> None:
         self.learner.leave(ctx)
@@ -228,15 +228,15 @@ class ComposedAgent(Agent):
         return {
             **inner,
             **{f"strategy.{k}": v for k, v in self.strategy.state().items()},
-            "strategy.task": np.frombuffer(self.strategy.task.encode(), np.uint8).copy(),
-            "strategy.tasks": np.array(self.strategy.tasks),
+            **self.boundary.state("strategy.boundary"),
         }
 
     def load(self, state: State) -> None:
         kept = {
             k.removeprefix("strategy."): v for k, v in state.items() if k.startswith("strategy.")
         }
-        self.strategy.task = np.asarray(kept.pop("task"), np.uint8).tobytes().decode()
-        self.strategy.tasks = int(kept.pop("tasks"))
+        self.boundary.load("boundary", kept)
+        kept = {k: v for k, v in kept.items() if not k.startswith("boundary.")}
+        self._tell()
         self.learner.load({k: v for k, v in state.items() if not k.startswith("strategy.")})
         self.strategy.load(kept)
