@@ -3,8 +3,8 @@ hidden every learn block is one."""
 
 import numpy as np
 import pytest
-from kit import live
 
+from kit import live
 from perdure import curricula
 from perdure.agents.learners.classifier import ClassifierAgent
 from perdure.agents.strategies.base import Strategy

@@ -22,7 +22,7 @@ from perdure.run.loop import LifetimeLoop
 from perdure.run.plan import RunSpec, load_plan, make_plan
 from perdure.run.video import LONGEST, Recorder, unseen
 from perdure.store.log import LifetimeLog
-from perdure.suites.toy import GridGoal
+from perdure.suites.toy.envs import GridGoal
 from perdure.testing.agents import read_rows
 from perdure.types import Curriculum, Exposure, Suite, Task, evaluate, learn
 

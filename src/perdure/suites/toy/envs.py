@@ -1,44 +1,18 @@
-"""Tiny tasks with known optima: for tests, tutorials and the demo.
-
-==================  ==============================================================  ============
-task                what                                                            optimum
-==================  ==============================================================  ============
-goal-{ne,nw,se,sw}  5×5 grid, random start, walk to a corner nobody tells you of    see GridGoal
-bandit              one step, the context says which arm pays                       return 1
-reach               continuous action, reward −|a − target|                         return 0
-count               fixed-length episodes, reward = action; for testing the loop    = length
-drift               continuing: follow a drifting target forever                    1 per step
-blobs               labelled 2-D points, classes turned and moved                   accuracy ≈ 1
-==================  ==============================================================  ============
-"""
+"""Tiny environments and data."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from perdure import curricula
-from perdure.errors import CurriculumError
-from perdure.registry import call_with
-from perdure.seeds import rng_for
-from perdure.types import (
-    Array,
-    Curriculum,
-    Data,
-    Examples,
-    Exposure,
-    Suite,
-    Task,
-    Unit,
-    adapt,
-    evaluate,
-    learn,
-)
+from perdure.seeds import pack_rng, rng_for, unpack_rng
+from perdure.types import Array, Examples
+
+ARMS = ("left", "right")
 
 
 class GridGoal(gymnasium.Env[Array, int]):
@@ -209,15 +183,150 @@ class Drift(gymnasium.Env[Array, int]):
 
     def save_state(self) -> dict[str, Array]:
         """The ring position and the generator."""
-        from perdure.seeds import pack_rng
-
         return {"at": np.array(self.at), "rng": pack_rng(self.rng)}
 
     def load_state(self, state: Mapping[str, Array]) -> None:
         """Go on from a saved state."""
-        from perdure.seeds import unpack_rng
-
         self.at, self.rng = int(state["at"]), unpack_rng(state["rng"])
+
+
+class Recall(gymnasium.Env[Array, int]):
+    """A cue is seen once, then nothing for ``delay`` steps, then the cue is to be named.
+
+    The observation is the cue one-hot and a flag that asks for the answer. Reward 1 for the right
+    answer, 0 for all else: the optimum is 1, and without memory 1 / ``cues``.
+    """
+
+    def __init__(self, cues: int = 2, delay: int = 3) -> None:
+        self.cues, self.delay = cues, delay
+        self.observation_space = spaces.Box(0.0, 1.0, (cues + 1,), np.float32)
+        self.action_space = spaces.Discrete(cues)  # type: ignore[assignment]
+
+    def _obs(self) -> Array:
+        obs = np.zeros(self.cues + 1, np.float32)
+        if self.t == 0:
+            obs[self.cue] = 1.0
+        obs[-1] = float(self.t == self.delay)
+        return obs
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Array, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.t, self.cue = 0, int(self.np_random.integers(self.cues))
+        return self._obs(), {}
+
+    def step(self, action: int) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+        asked = self.t == self.delay
+        right = asked and int(action) == self.cue
+        self.t += 1
+        return self._obs(), float(right), asked, False, {"success": right} if asked else {}
+
+
+class HiddenGoal(gymnasium.Env[Array, int]):
+    """One pull an episode: one of ``arms`` pays 1, which one is drawn from the trial's seed and is
+    never seen.
+
+    Who remembers what paid in the trial's earlier episodes and tries another arm after each miss is
+    right with probability min(k / arms, 1) in its k-th episode: the optimum. Without memory of the
+    trial it is 1 / arms.
+    """
+
+    def __init__(self, arms: int = 3) -> None:
+        self.arms = arms
+        self.observation_space = spaces.Box(0.0, 1.0, (1,), np.float32)
+        self.action_space = spaces.Discrete(arms)  # type: ignore[assignment]
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Array, dict[str, Any]]:
+        super().reset(seed=seed)
+        trial = (options or {}).get("trial_seed", seed)
+        rng = self.np_random if trial is None else rng_for(int(trial), "goal")
+        self.goal = int(rng.integers(self.arms))
+        return np.ones(1, np.float32), {}
+
+    def step(self, action: int) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+        right = int(action) == self.goal
+        return np.ones(1, np.float32), float(right), True, False, {"success": right}
+
+
+class SignedReach(gymnasium.Env[dict[str, Array], Array]):
+    """Dict observations: a number, and a small picture that is black or white.
+
+    The action should equal ``gain`` × the number where the picture is black and minus that where it
+    is white; the reward is minus the distance, so that the optimum is 0. It can save itself.
+    """
+
+    SIDE = 8
+
+    def __init__(self, gain: float = 0.5, length: int = 10, picture: bool = True) -> None:
+        self.gain, self.length, self.picture = gain, length, picture
+        sign: gymnasium.Space[Any] = spaces.Discrete(2)
+        if picture:
+            sign = spaces.Box(0, 255, (self.SIDE, self.SIDE, 3), np.uint8)
+        number = spaces.Box(-1.0, 1.0, (1,), np.float32)
+        self.observation_space = spaces.Dict({"number": number, "sign": sign})  # type: ignore[assignment]
+        self.action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+
+    def _obs(self) -> dict[str, Array]:
+        self.x = float(self.rng.uniform(-1, 1))
+        self.white = bool(self.rng.integers(2))
+        return self._shown()
+
+    def _shown(self) -> dict[str, Array]:
+        sign: Any = np.int64(self.white)
+        if self.picture:
+            sign = np.full((self.SIDE, self.SIDE, 3), 255 * self.white, np.uint8)
+        return {"number": np.array([self.x], np.float32), "sign": sign}
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Array], dict[str, Any]]:
+        super().reset(seed=seed)
+        self.rng = rng_for(0 if seed is None else seed, "signed reach")
+        self.t, self.worst = 0, 0.0
+        return self._obs(), {}
+
+    def step(self, action: Array) -> tuple[dict[str, Array], float, bool, bool, dict[str, Any]]:
+        target = self.gain * self.x * (-1 if self.white else 1)
+        error = abs(float(action[0]) - target)
+        self.worst = max(self.worst, error)
+        self.t += 1
+        over = self.t >= self.length
+        return self._obs(), -error, False, over, {"success": over and self.worst < 0.2}
+
+    def save_state(self) -> dict[str, Array]:
+        """Where the episode stands, and the generator."""
+        numbers = [self.x, self.white, self.t, self.worst]
+        return {"numbers": np.array(numbers, np.float64), "rng": pack_rng(self.rng)}
+
+    def load_state(self, state: Mapping[str, Array]) -> None:
+        """Go on from a saved state."""
+        self.x, white, t, self.worst = (float(v) for v in state["numbers"])
+        self.white, self.t, self.rng = bool(white), int(t), unpack_rng(state["rng"])
+
+
+class Told(gymnasium.Env[Array, int]):
+    """One pull of one of two arms; the observation is always the same, and the task's instruction
+    says which arm pays 1."""
+
+    def __init__(self, arm: str = "left") -> None:
+        if arm not in ARMS:
+            raise ValueError(f"arm must be one of {', '.join(ARMS)}, got {arm!r}")
+        self.pays = ARMS.index(arm)
+        self.observation_space = spaces.Box(0.0, 1.0, (1,), np.float32)
+        self.action_space = spaces.Discrete(len(ARMS))  # type: ignore[assignment]
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Array, dict[str, Any]]:
+        super().reset(seed=seed)
+        return np.ones(1, np.float32), {}
+
+    def step(self, action: int) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+        right = int(action) == self.pays
+        return np.ones(1, np.float32), float(right), True, False, {"success": right}
 
 
 class Blobs:
@@ -247,168 +356,3 @@ class Blobs:
     def batch(self, indices: Array) -> Examples:
         """The points at these indices."""
         return Examples(self.inputs[indices], self.targets[indices])
-
-
-ENVS: dict[str, tuple[type[gymnasium.Env[Any, Any]], dict[str, Any]]] = {
-    **{f"goal-{c}": (GridGoal, {"corner": c}) for c in GridGoal.CORNERS},
-    "bandit": (Bandit, {}),
-    "reach": (Reach, {}),
-    "count": (Count, {}),
-    "drift": (Drift, {}),
-}
-
-
-class ToySuite(Suite):
-    """Tiny tasks with known optima."""
-
-    name = "toy"
-
-    def tasks(self) -> Sequence[Task]:
-        return [Task("toy", n) for n in (*ENVS, "blobs")]
-
-    def env(self, task: Task) -> gymnasium.Env[Any, Any]:
-        if task.name not in ENVS:
-            return super().env(self.task(task.name))
-        cls, params = ENVS[task.name]
-        mine = {k: v for k, v in task.params.items() if k != "window"}
-        env: gymnasium.Env[Any, Any] = call_with(f"task {task.id}", cls, **{**params, **mine})
-        return env
-
-    def data(self, task: Task, learning: bool) -> Data:
-        if task.name != "blobs":
-            return super().data(self.task(task.name), learning)
-        data: Data = call_with(f"task {task.id}", Blobs, learning, **task.params)
-        return data
-
-    def spaces(self, task: Task) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
-        if task.name != "blobs":
-            return super().spaces(task)
-        self.data(task, True)
-        classes = task.params.get("classes", 4)
-        return spaces.Box(-np.inf, np.inf, (2,), np.float32), spaces.Discrete(classes)
-
-    def window(self, task: Task) -> int | None:
-        return int(task.params.get("window", 100)) if task.name == "drift" else None
-
-    def curricula(self) -> Mapping[str, Callable[..., Curriculum]]:
-        return {
-            "compass": compass,
-            "until": until,
-            "chosen": chosen,
-            "parallel": parallel,
-            "meta": meta,
-            "drift": drift,
-            "blobs": blobs,
-            "islands": islands,
-            "deployed": deployed,
-            "check": check,
-        }
-
-
-def _corners(corners: Sequence[str] = ("ne", "sw", "nw")) -> list[Task]:
-    return [suite.task(f"goal-{c}") for c in corners]
-
-
-def compass(steps: int = 3000, episodes: int = 20, repeats: int = 1) -> Curriculum:
-    """Three corners in turn, all evaluated before, between and after: forgetting is certain."""
-    about = (inspect.getdoc(compass) or "").split("\n")[0]
-    return curricula.tasks_in_turn(
-        "toy/compass",
-        _corners(),
-        amount=steps,
-        unit="steps",
-        episodes=episodes,
-        repeats=repeats,
-        about=about,
-    )
-
-
-def until(threshold: float = 0.9, chunk: int = 500, budget: int = 5000) -> Curriculum:
-    """Early stopping: each corner until success ≥ threshold or its budget is used up."""
-    return curricula.until("toy/until", _corners(), threshold=threshold, chunk=chunk, budget=budget)
-
-
-def chosen(choices: int = 9, steps: int = 500) -> Curriculum:
-    """Active learning: the agent picks its next corner."""
-    return curricula.agent_chosen("toy/chosen", _corners(), choices=choices, amount=steps)
-
-
-def parallel(steps: int = 2000, episodes: int = 10) -> Curriculum:
-    """Multi-task: three bandits side by side, whose contexts mean different arms."""
-    tasks = [Task("toy", "bandit", f"shift{k}", {"shift": k}) for k in range(3)]
-    block = learn(*(Exposure(t, steps, "steps") for t in tasks), parallel=True)
-    final = evaluate(*(Exposure(t, episodes) for t in tasks), parallel=True)
-    return Curriculum("toy/parallel", curricula.interleave([block], final))
-
-
-def meta(steps: int = 2000, shots: int = 50, episodes: int = 10) -> Curriculum:
-    """Meta-testing: learn two corners, then adapt to the third and forget the adaptation."""
-    first, second, third = _corners()
-    probe = adapt(Exposure(third, shots), then=[Exposure(third, episodes)])
-    blocks = [learn(Exposure(t, steps, "steps")) for t in (first, second)]
-    return Curriculum("toy/meta", curricula.interleave(blocks, probe))
-
-
-def drift(steps: int = 2000) -> Curriculum:
-    """A continuing task on step budgets: no episode ever ends."""
-    task = suite.task("drift")
-    return Curriculum(
-        "toy/drift",
-        curricula.interleave(
-            [learn(Exposure(task, steps, "steps"))], evaluate(Exposure(task, 500, "steps"))
-        ),
-    )
-
-
-def blobs(epochs: int = 5) -> Curriculum:
-    """Labelled data: the same classes turned by 0°, 45° and 90°."""
-    tasks = [Task("toy", "blobs", f"turn{a}", {"angle": a}) for a in (0, 45, 90)]
-    return _labelled("toy/blobs", tasks, epochs)
-
-
-def islands(islands: int = 2, epochs: int = 20, noise: float = 0.15) -> Curriculum:
-    """Labelled data far apart: all of it can be known at once, and who keeps nothing forgets."""
-    places = [{"shift": 4.0 * k, "angle": 90.0 * k, "noise": noise} for k in range(islands)]
-    tasks = [Task("toy", "blobs", f"island{k}", place) for k, place in enumerate(places)]
-    return _labelled("toy/islands", tasks, epochs)
-
-
-def _labelled(name: str, tasks: Sequence[Task], epochs: int) -> Curriculum:
-    blocks = [learn(Exposure(t, epochs, "epochs")) for t in tasks]
-    evaluation = evaluate(*(Exposure(t, 1, "epochs") for t in tasks))
-    return Curriculum(name, curricula.interleave(blocks, evaluation))
-
-
-def deployed(before: int = 1000, steps: int = 1000) -> Curriculum:
-    """A pre-deployment block on one corner, then a life on the other two."""
-    first, second, third = _corners()
-    evaluation = evaluate(*(Exposure(t, 10) for t in (first, second, third)))
-    blocks = [learn(Exposure(t, steps, "steps")) for t in (second, third)]
-    if before < 1:
-        raise CurriculumError(f"toy/deployed: 'before' must be at least 1 step, got {before}")
-    return Curriculum(
-        "toy/deployed",
-        curricula.interleave(blocks, evaluation),
-        before=(learn(Exposure(first, before, "steps")),),
-    )
-
-
-def check(task: str = "bandit", probe: bool = True) -> Curriculum:
-    """A tiny life that visits every kind of block: for conformance checks."""
-    one = suite.task(task)
-    data = task == "blobs"
-    if data:
-        one = Task("toy", task, params={"examples": 64, "batch_size": 8})
-    unit: Unit = "batches" if data else "steps"
-    some, few = (
-        Exposure(one, 5 if data else 40, unit),
-        Exposure(one, 3, "batches" if data else "episodes"),
-    )
-    blocks = [evaluate(few), learn(some), learn(some, Exposure(one, 4 if data else 27, unit))]
-    if probe:
-        blocks.append(adapt(Exposure(one, 4 if data else 30, unit), then=[few]))
-    blocks += [learn(some), evaluate(few)]
-    return Curriculum("toy/check", tuple(blocks))
-
-
-suite = ToySuite()
