@@ -1,5 +1,5 @@
 # Every target sets up all it needs in .venv.
-.PHONY: setup demo test check format docs bench clean
+.PHONY: setup demo test check format docs wheel bench clean
 
 READY := .venv/.ready
 BIN := .venv/bin
@@ -34,6 +34,10 @@ docs: $(READY)
 	@! grep -rEl '<(script|img|iframe|link)[^>]* (src|href)="(https?:)?//|url\(.?(https?:)?//' \
 	  --include='*.html' --include='*.css' build/docs || { echo "docs: these load from elsewhere"; false; }
 	@echo "docs: build/docs/index.html"
+
+# In an environment of its own.
+wheel:
+	@bash scripts/wheel_test.sh
 
 bench: $(READY)
 	@bash benchmarks/tella_env.sh
