@@ -4,6 +4,7 @@ together (`make docs` builds them, and is as strict about references in docstrin
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,9 @@ def test_the_api_reference_covers_what_is_public():
     assert homes <= covered
     for name in ("curricula", "testing", "errors", "seeds", "run.executors", "measure.metric"):
         assert f"perdure.{name}" in covered
+
+
+def test_the_version_is_the_same_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == perdure.__version__
+    assert f"\nversion: {perdure.__version__}\n" in (ROOT / "CITATION.cff").read_text()
