@@ -1,5 +1,5 @@
 # Every target sets up all it needs in .venv.
-.PHONY: setup demo test check format bench clean
+.PHONY: setup demo test check format docs wheel bench clean
 
 READY := .venv/.ready
 BIN := .venv/bin
@@ -27,6 +27,18 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# A broken link or reference fails. Nothing is fetched, and the site loads nothing from elsewhere.
+docs: $(READY)
+	@rm -rf build/docs
+	@$(BIN)/sphinx-build -q -E -W --keep-going -c docs -d build/doctrees . build/docs
+	@! grep -rEl '<(script|img|iframe|link)[^>]* (src|href)="(https?:)?//|url\(.?(https?:)?//' \
+	  --include='*.html' --include='*.css' build/docs || { echo "docs: these load from elsewhere"; false; }
+	@echo "docs: build/docs/index.html"
+
+# In an environment of its own.
+wheel:
+	@bash scripts/wheel_test.sh
+
 bench: $(READY)
 	@bash benchmarks/tella_env.sh
 	@bash scripts/l2m_env.sh
@@ -40,4 +52,4 @@ bench: $(READY)
 	@$(BIN)/python benchmarks/sac.py
 
 clean:
-	rm -rf .venv .venv-tella .venv-l2m .venv-avalanche .venv-jax runs
+	rm -rf .venv .venv-tella .venv-l2m .venv-avalanche .venv-jax build runs

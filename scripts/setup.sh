@@ -42,6 +42,6 @@ python=${PYTHON:-python3}
 [ -x .venv/bin/python ] || "$python" -m venv .venv
 # torch first and pinned: asked for by another package, pip would take a build with CUDA.
 .venv/bin/pip install -q --disable-pip-version-check -c constraints.txt torch
-.venv/bin/pip install -q --disable-pip-version-check -c constraints.txt -e '.[all,dev]'
+.venv/bin/pip install -q --disable-pip-version-check -c constraints.txt -e '.[all,dev,docs]'
 touch .venv/.ready
 echo "setup: done"
