@@ -362,8 +362,38 @@ def test_protocols_say_what_the_papers_say():
     assert all(t.params["hide_goal"] for t in meta.tasks)
     names = {e.task.name for e in learn.exposures}
     assert not names & {b.exposures[0].task.name for b in probes}
+    assert {t.id for t in meta.shown_tasks} == {f"metaworld/{n}" for n in names}
+    assert learn.exposures[0].episodes_per_trial == 10
+    assert all(e.amount == e.episodes_per_trial for b in probes for e in (*b.exposures, *b.then))
+    assert all(b.then_visibility.rewards for b in probes)
 
     cw20 = curriculum(Spec.parse("metaworld/cw20"))
     order = [b.exposures[0].task.name for b in cw20.blocks if b.kind == "learn"]
     assert order[:10] == order[10:] == list(tasks.CW10)
     assert {t.params["horizon"] for t in cw20.tasks} == {200}
+
+
+def test_the_episodes_of_a_trial_share_their_goal(tmp_path):
+    """Meta-training sees each hidden goal for a whole trial; adapting and its evaluation too."""
+    from kit import Recorder, live
+
+    class Starts(Recorder):
+        def act(self, obs, ctx):
+            for k, slot in enumerate(ctx.slots):
+                if ctx.episode_start[slot]:
+                    self.acted.append((ctx.kind, ctx.tasks, obs[k].tobytes()))
+            return np.zeros((len(obs), 4), np.float32)
+
+        def state(self):
+            return {}
+
+    spec = "metaworld/ml1,task=push,preset=paper,steps=900,trial=3,shots=2,episodes=1,goals=2"
+    rows, agent = live(curriculum(Spec.parse(spec)), Starts, tmp=tmp_path)
+    first = [obs for kind, _, obs in agent.acted if kind == "learn"]
+    assert len(first) == 6 and len(set(first[:3])) == len(set(first[3:])) == 1
+    assert first[0] != first[3], "each trial has another scene"
+    probes = [obs for kind, _, obs in agent.acted if kind == "adapt"]
+    assert len(set(probes[:3])) == len(set(probes[3:])) == 1 and probes[0] != probes[3]
+    assert {tasks for kind, tasks, _ in agent.acted if kind == "adapt"} == {None}
+    assert agent.setup.tasks == ("metaworld/push",)
+    assert [r.trial for r in rows if r.kind == "learn"] == [0, 0, 0, 1, 1, 1]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from perdure.curricula import interleave, tasks_in_turn
@@ -26,7 +27,7 @@ from perdure.suites.metaworld.tasks import (
     MT10,
     NAMES,
 )
-from perdure.types import Block, Curriculum, Exposure, Task, adapt, evaluate, learn
+from perdure.types import Block, Curriculum, Exposure, Task, Visibility, adapt, evaluate, learn
 
 PRESETS: dict[str, dict[str, Any]] = {
     "current": {"horizon": 500, "goals": "set"},
@@ -97,13 +98,15 @@ def ml1(
     episodes: int = 3,
     goals: int = 10,
     goal_seed: int = 0,
+    trial: int = 10,
 ) -> Curriculum:
     """Learn to adapt to goals of one task: 50 to learn from, others to adapt to.
 
     Of the 50 test goals the current protocol takes 40, the paper 10.
     """
     names = [task], [task]
-    return _meta("ml1", "ML1", names, preset, steps, rounds, shots, episodes, goals, goal_seed)
+    budget = MetaBudget(steps, rounds, trial, shots, episodes, goals)
+    return _meta("ml1", "ML1", names, preset, budget, goal_seed)
 
 
 def ml10(
@@ -114,10 +117,12 @@ def ml10(
     episodes: int = 3,
     goals: int = 10,
     goal_seed: int = 0,
+    trial: int = 10,
 ) -> Curriculum:
     """Learn ten tasks, adapt to five others."""
     names = ML10_TRAIN, ML10_TEST
-    return _meta("ml10", "ML10", names, preset, steps, rounds, shots, episodes, goals, goal_seed)
+    budget = MetaBudget(steps, rounds, trial, shots, episodes, goals)
+    return _meta("ml10", "ML10", names, preset, budget, goal_seed)
 
 
 def ml45(
@@ -128,10 +133,12 @@ def ml45(
     episodes: int = 3,
     goals: int = 10,
     goal_seed: int = 0,
+    trial: int = 10,
 ) -> Curriculum:
     """Learn forty-five tasks, adapt to the five others."""
     names = ML45_TRAIN, ML45_TEST
-    return _meta("ml45", "ML45", names, preset, steps, rounds, shots, episodes, goals, goal_seed)
+    budget = MetaBudget(steps, rounds, trial, shots, episodes, goals)
+    return _meta("ml45", "ML45", names, preset, budget, goal_seed)
 
 
 def cw10(steps: int = 1_000_000, episodes: int = 10, horizon: int = 200) -> Curriculum:
@@ -205,20 +212,35 @@ def _multi(
     )
 
 
+@dataclass(frozen=True)
+class MetaBudget:
+    """How much a meta-learner learns and adapts."""
+
+    steps: int
+    """Of each training task."""
+    rounds: int
+    trial: int
+    """Consecutive episodes with the same hidden goal in meta-training."""
+    shots: int
+    """Episodes to adapt in."""
+    episodes: int
+    """Episodes that are evaluated then."""
+    goals: int
+    """Test goals of each test task."""
+
+
 def _meta(
     name: str,
     benchmark: str,
     names: tuple[Sequence[str], Sequence[str]],
     preset: str,
-    steps: int,
-    rounds: int,
-    shots: int,
-    episodes: int,
-    goals: int,
+    budget: MetaBudget,
     goal_seed: int,
 ) -> Curriculum:
-    if not 1 <= goals <= GOALS:
-        raise CurriculumError(f"metaworld/{name}: goals must be from 1 to {GOALS}, got {goals}")
+    if not 1 <= budget.goals <= GOALS:
+        raise CurriculumError(
+            f"metaworld/{name}: goals must be from 1 to {GOALS}, got {budget.goals}"
+        )
     params = {
         **_preset(name, preset),
         "goals": "set",
@@ -227,29 +249,39 @@ def _meta(
     }
     learned, unseen = (_known(name, n) for n in names)
     tasks = [_task(n, benchmark=f"{benchmark}-train", **params) for n in learned]
-    blocks: list[Block] = []
     # To adapt is to find out where one goal is, so each goal is a variant and a block of its own.
+    # Who it is that is tested is hidden; rewards are not: a recurrent policy reads them.
     probes = [
-        Task("metaworld", n, f"goal{g}", {"benchmark": f"{benchmark}-test", "goal": g, **params})
+        adapt(
+            Exposure(task, budget.shots, episodes_per_trial=budget.shots),
+            then=[Exposure(task, budget.episodes, episodes_per_trial=budget.episodes)],
+            visibility=Visibility(task_ids=False),
+            then_visibility=Visibility(rewards=True, task_ids=False),
+        )
         for n in unseen
-        for g in range(goals)
-    ]
-    for block in _rounds(name, tasks, steps, rounds):
-        blocks += [
-            block,
-            *(adapt(Exposure(t, shots), then=[Exposure(t, episodes)]) for t in probes),
+        for g in range(budget.goals)
+        for task in [
+            Task(
+                "metaworld", n, f"goal{g}", {"benchmark": f"{benchmark}-test", "goal": g, **params}
+            )
         ]
+    ]
+    blocks: list[Block] = []
+    for block in _rounds(name, tasks, budget.steps, budget.rounds, budget.trial):
+        blocks += [block, *probes]
     return Curriculum(f"metaworld/{name}", tuple(blocks), about=_about(CURRICULA[name]))
 
 
-def _rounds(name: str, tasks: Sequence[Task], steps: int, rounds: int) -> list[Block]:
+def _rounds(
+    name: str, tasks: Sequence[Task], steps: int, rounds: int, trial: int = 1
+) -> list[Block]:
     if not 1 <= rounds <= steps:
         raise CurriculumError(
             f"metaworld/{name}: rounds must be from 1 to the number of steps, got {rounds}"
         )
     whole, rest = divmod(steps, rounds)
     return [
-        learn(*(Exposure(t, whole + (k < rest), "steps") for t in tasks), parallel=True)
+        learn(*(Exposure(t, whole + (k < rest), "steps", trial) for t in tasks), parallel=True)
         for k in range(rounds)
     ]
 
