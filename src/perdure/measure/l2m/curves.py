@@ -6,13 +6,15 @@ Each function gives scores by short name. docs/design/metrics.md has the definit
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from math import isfinite, isnan, nan
 
 import numpy as np
 
 from perdure.arrays import Array
 from perdure.measure.l2m.preprocess import Prepared
-from perdure.measure.l2m.sections import Section, joined, tenth
+from perdure.measure.l2m.sections import Section, joined
 from perdure.measure.metric import Moment, Score
 
 NOTHING = "nothing was learned in this lifetime"
@@ -99,7 +101,7 @@ def against_experts(life: Prepared) -> dict[str, Score]:
             shorter += [task] if len(theirs) < len(curve) else []
             weak += [task] if best < WEAK * their_best else []
             capped += [task] if _capped(life, task, run, best - their_best) else []
-        falling += [task] if _trend(curve) < -life.tie(task) else []
+        falling += [task] if rise(curve) < -life.tie(task) else []
         for found, per_task in ((areas, relative), (speeds, efficient)):
             if any(isnan(v) for v in found):
                 no_ratio[task] = "performance is not positive, so it has no ratio: normalise it"
@@ -132,7 +134,7 @@ def _capped(life: Prepared, task: str, run: Sequence[Section], apart: float) -> 
     return life.options.clamp and above and abs(apart) <= life.tie(task)
 
 
-def _trend(curve: Array) -> float:
+def rise(curve: Array) -> float:
     """What a straight line through the curve rises from its first experience to its last. The
     task's own count of experiences is its axis, not their running number in the lifetime."""
     at = np.arange(len(curve)) - (len(curve) - 1) / 2
@@ -141,60 +143,60 @@ def _trend(curve: Array) -> float:
 
 
 def levels(life: Prepared) -> dict[str, Score]:
-    """Saturation, experience to it, learn burn and cumulative gain of learning while awake."""
+    """Saturation and experience to it, of learning while awake."""
     tops: dict[str, float] = {}
     needs: dict[str, float] = {}
-    burns: dict[str, float] = {}
-    gains: dict[str, float] = {}
-    low: dict[str, str] = {}
-    found: dict[str, list[Moment]] = {"sat": [], "ets": [], "lb": [], "cg": []}
+    found: dict[str, list[Moment]] = {"sat": [], "ets": []}
     for task in life.curves:
         lessons = life.curve(task)
-        rolling = life.rolling(lessons)
-        best, needed = saturation(rolling, life.tie(task))
+        best, needed = saturation(life.rolling(lessons), life.tie(task))
         tops[task], needs[task] = best, float(needed)
-        burn = _burn(life, task, rolling)
-        if isnan(burn):
-            low[task] = "performance never rises above the lowest"
-        else:
-            burns[task] = burn
-        start = _start(life, task)
-        total = 0.0
         for s in lessons:
-            part = life.rolling([s])
-            best, needed = saturation(part, life.tie(task))
-            total += float(np.sum(s.values - start))
+            best, needed = saturation(life.rolling([s]), life.tie(task))
             found["sat"].append(Moment(s.block, task, best))
             found["ets"].append(Moment(s.block, task, float(needed)))
-            found["cg"].append(Moment(s.block, task, total))
-            if not isnan(burn := _burn(life, task, part)):
-                found["lb"].append(Moment(s.block, task, burn))
-        gains[task] = total / len(rolling)
-    why = life.curveless
     return {
-        "sat": over_tasks(tops, why, NOTHING, found["sat"]),
-        "ets": over_tasks(needs, why, NOTHING, found["ets"]),
-        "lb": over_tasks(burns, {**why, **low}, NOTHING, found["lb"]),
-        "cg": over_tasks(gains, why, NOTHING, found["cg"]),
+        "sat": over_tasks(tops, life.curveless, NOTHING, found["sat"]),
+        "ets": over_tasks(needs, life.curveless, NOTHING, found["ets"]),
     }
 
 
-def _burn(life: Prepared, task: str, curve: Array) -> float:
-    best, needed = saturation(curve, life.tie(task))
-    height = best - life.floor(task)
-    if height <= life.tie(task):
-        return nan
-    return float(np.sum(best - curve[:needed])) / (len(curve) * height)
+def trends(life: Prepared) -> dict[str, Score]:
+    """Cumulative gain and learn burn: slopes of learning blocks while awake, in order."""
+    blocks = sorted((s for found in life.curves.values() for _, s in found), key=lambda s: s.order)
+    gains = [(s, _sign(rise(s.values), life.tie(s.task))) for s in blocks]
+    return {"cg": _over_blocks(life, gains, NOTHING), "lb": _burn(life, blocks)}
 
 
-def _start(life: Prepared, task: str) -> float:
-    """Where a task starts: at its first evaluation if that precedes its learning, else at the first
-    tenth of its first lesson."""
-    exams, lessons = life.exams.get(task, ()), life.lessons[task]
-    if exams and exams[0].order < lessons[0].order:
-        return exams[0].mean
-    first = life.curve(task)[0].values
-    return float(np.mean(first[: tenth(len(first))]))
+def _sign(value: float, tie: float) -> float:
+    return 0.0 if abs(value) <= tie else 1.0 if value > 0 else -1.0
+
+
+def _over_blocks(
+    life: Prepared, values: Sequence[tuple[Section, float]], nothing: str, notes: Iterable[str] = ()
+) -> Score:
+    """The mean over all blocks of the lifetime, not over means of tasks."""
+    by_task: dict[str, list[float]] = {}
+    for s, value in values:
+        by_task.setdefault(s.task, []).append(value)
+    moments = [Moment(s.block, s.task, value) for s, value in values]
+    score = over_tasks(means(by_task), life.curveless, nothing, moments, notes)
+    return replace(score, value=float(np.mean([v for _, v in values]))) if values else score
+
+
+def _burn(life: Prepared, blocks: Sequence[Section]) -> Score:
+    """Mean slope of the blocks that begin with a change of task, over the slope of all learning."""
+    changed = [after for before, after in pairwise(blocks) if after.task != before.task]
+    if not changed:
+        nothing = "the task never changes while it is learned" if blocks else NOTHING
+        return over_tasks({}, life.curveless, nothing)
+    whole = joined(blocks)
+    if abs(rise(whole)) <= max(life.tie(s.task) for s in blocks):
+        return Score(nan, reason="performance neither rises nor falls over the whole lifetime")
+    rate = rise(whole) / (len(whole) - 1)
+    slopes = [(s, rise(s.values) / max(len(s.values) - 1, 1) / rate) for s in changed]
+    falls = "performance falls over the lifetime, so that a positive value means falling as well"
+    return _over_blocks(life, slopes, NOTHING, [falls] if rate < 0 else [])
 
 
 def averages(life: Prepared) -> dict[str, Score]:

@@ -27,6 +27,7 @@ from perdure.measure.l2m.curves import (
     names,
     over_tasks,
     quotient,
+    trends,
 )
 from perdure.measure.l2m.preprocess import TIE, Limits, Options, Prepared, limits, prepare
 from perdure.measure.l2m.recovery import recovery
@@ -46,6 +47,7 @@ def scores(history: History, options: Options | None = None) -> dict[str, Score]
         **against_experts(life),
         **recovery(life),
         **levels(life),
+        **trends(life),
         **averages(life),
     }
     return {name: replace(s, notes=(*s.notes, *life.notes)) for name, s in found.items()}
@@ -158,10 +160,9 @@ def transfer(life: Prepared) -> dict[str, Score]:
             way = "bt" if own and own[0].order < before.order else "ft"
             if len(sources) > 1:
                 mixed[way].append(f"{target} after {names(sources, 3)}")
-            elif not own:
-                untaught.append(target)
             else:
                 changes[way].append(Change(sources[0], before, after))
+                untaught += [] if own else [target]
     scores = {}
     for way, found in changes.items():
         notes = _transfer_notes(life, way, found, mixed[way], untaught)
@@ -174,7 +175,7 @@ _WHERE = {"ft": "before its own learning", "bt": "after its own learning"}
 
 
 def _transfer_score(way: str, found: Sequence[Change], what: str, notes: Sequence[str]) -> Score:
-    """Forward, a pair's first occurrence counts; backward, the mean of all."""
+    """A pair's first occurrence counts; ``over_time`` has them all."""
     values: dict[tuple[str, str], list[float]] = {}
     moments, undefined = [], 0
     for change in found:
@@ -186,7 +187,7 @@ def _transfer_score(way: str, found: Sequence[Change], what: str, notes: Sequenc
         moments.append(Moment(change.after.block, change.after.task, value))
     if undefined:
         notes = [*notes, f"{undefined} changes have no {what}, since performance is not positive"]
-    pairs = {p: v[0] if way == "ft" else float(np.mean(v)) for p, v in values.items()}
+    pairs = {p: v[0] for p, v in values.items()}
     by_target: dict[str, list[float]] = {}
     for (_, target), value in pairs.items():
         by_target.setdefault(target, []).append(value)
@@ -219,7 +220,7 @@ def _transfer_notes(
         )
     if way == "ft" and untaught:
         never = names(dict.fromkeys(untaught))
-        notes.append(f"transfer to {never} left out: never learned in this lifetime")
+        notes.append(f"transfer to {never} counts, which this lifetime never learns")
     before = [t for t in dict.fromkeys(c.after.task for c in found) if t in life.learned_before]
     if way == "ft" and before:
         notes.append(f"{names(before)}: learned before deployment, which does not count as learned")

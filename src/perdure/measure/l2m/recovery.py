@@ -25,7 +25,8 @@ class Return:
     ordinal: int
     """Of the block among the task's, from 0."""
     time: int
-    """Experiences until performance is back where the former block ended, that one included."""
+    """Experiences until performance is back where the former block ended, that one included; 0 if
+    it is there from the start."""
     back: bool
     """If not, ``time`` is one more than the block has: a lower bound."""
     droop: float
@@ -45,7 +46,8 @@ def returns(life: Prepared, task: str) -> list[Return]:
         time = first_at(after.values, level, life.tie(task))
         below = after.values[: time - 1 if time else n]
         droop = level - float(below.min()) if len(below) else 0.0
-        found.append(Return(after.block, ordinal, time or n + 1, time > 0, droop))
+        needed = 0 if time == 1 else time or n + 1
+        found.append(Return(after.block, ordinal, needed, time > 0, droop))
     return found
 
 

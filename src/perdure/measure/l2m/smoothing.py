@@ -19,13 +19,14 @@ SCALE, OFFSET = 100.0, 1.0
 SHARE = 0.2
 LONGEST = 100
 SHORTEST = 3
-"""By default a window is a fifth of the curve, at most 100 samples; under 3 nothing is smoothed."""
+"""By default a window is a fifth of the curve, at most 100 samples. The reference smooths nothing
+where that is under 3."""
 
 
-def window_length(n: int, wanted: int | None = None) -> int:
+def window_length(n: int, wanted: int | None = None, shortest: int = SHORTEST) -> int:
     """The window for a curve of ``n`` samples; 0 where it is too short to smooth."""
     length = wanted if wanted is not None and n >= wanted else min(int(n * SHARE), LONGEST)
-    return length if length >= SHORTEST else 0
+    return length if length >= shortest else 0
 
 
 def kernel(window: Window, length: int) -> Array:
@@ -67,11 +68,12 @@ def smooth_reference(x: Array, window: Window = "flat", wanted: int | None = Non
 
 def smooth_centred(x: Array, window: Window = "flat", wanted: int | None = None) -> Array:
     """A window of odd length, centred on each sample, over the curve mirrored at its ends; a
-    constant curve stays exactly constant."""
-    length = window_length(len(x), wanted)
+    constant curve stays exactly constant. Short curves are smoothed too: a window of two, which has
+    no centre, becomes three."""
+    length = window_length(len(x), wanted, shortest=2)
     if window == "none" or not length or np.all(x == x[0]):
         return x
-    length -= 1 - length % 2
+    length = max(length - 1 + length % 2, SHORTEST)
     half = length // 2
     mirrored = np.pad(x, half, mode="reflect")
     smoothed = averages(window, length, mirrored)
