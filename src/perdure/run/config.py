@@ -11,7 +11,7 @@ import gymnasium
 
 from perdure.run.datasets import Datasets
 from perdure.seeds import seed_for
-from perdure.types import Curriculum, Exposure, Setup, Suite, Task
+from perdure.types import Curriculum, Setup, Suite, Task
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,3 @@ class LifetimeConfig:
     def phrasings(self, task: Task) -> tuple[str, ...]:
         """The task's instruction in all its phrasings."""
         return tuple(self.suites[task.suite].instructions(task))
-
-    def exposure_source(self, exposure: Exposure) -> int:
-        """Number of the exposure's training data among the lifetime's data sets."""
-        return self.datasets.number(exposure.task)

@@ -66,12 +66,12 @@ class DataRunner:
         self.datasets = loop.config.datasets
         for j, e in enumerate(exposures):
             path = (loop.config.seed, "data", *place.address, j) if self.learning else None
-            self.feeds.append(_Feed(e, self.datasets.open(e.task, self.learning), path))
-            self.prefetchers.append(Prefetcher(self._fetcher(e)))
+            dataset = self.datasets.open(e.task, self.learning)
+            self.feeds.append(_Feed(e, dataset.data, path))
+            self.prefetchers.append(Prefetcher(dataset.fetch))
         self.length = sum(f.total for f in self.feeds)
-
-    def _fetcher(self, e: Exposure) -> Any:
-        return lambda indices: self.datasets.fetch(e.task, self.learning, indices)
+        self.phrasings = [loop.config.phrasings(e.task) for e in exposures]
+        self.contexts: dict[tuple[int, int, str], Context] = {}
 
     def save(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """How many batches of each exposure were shown."""
@@ -103,16 +103,7 @@ class DataRunner:
         feed.shown += 1
         n = len(batch)
         self._check(batch, e, number)
-        phrasings = loop.config.phrasings(e.task)
-        ctx = loop.context(
-            self.place,
-            [e] * n,
-            np.arange(n),
-            np.zeros(n, bool),
-            instructions=[phrasings[number % len(phrasings)] if phrasings else ""] * n,
-            length=self.length,
-            fraction=shared_fraction(self),
-        )
+        ctx = self._context(j, n, number)
         measures: Mapping[str, float] | None
         if self.learning:
             try:
@@ -132,16 +123,35 @@ class DataRunner:
         if loop.until_commit <= 0 or time.monotonic() >= loop.next_beat:
             loop.tick(self)
 
+    def _context(self, j: int, n: int, number: int) -> Context:
+        """The same object for all minibatches of one size and phrasing."""
+        phrasings = self.phrasings[j]
+        words = phrasings[number % len(phrasings)] if phrasings else ""
+        key = (j, n, words)
+        if key not in self.contexts:
+            self.contexts[key] = self.loop.context(
+                self.place,
+                [self.exposures[j]] * n,
+                np.arange(n),
+                np.zeros(n, bool),
+                instructions=[words] * n,
+                length=self.length,
+                fraction=shared_fraction(self),
+            )
+        return self.contexts[key]
+
     def _check(self, batch: Examples, e: Exposure, number: int) -> None:
-        where = f"data of {e.task.id}, batch {number}"
-        for name, part in leaves(batch.inputs).items():
+        parts = leaves(batch.inputs)
+        for name, part in parts.items():
             if np.ndim(part) < 1 or len(part) != len(batch):
                 raise EnvironmentFault(
-                    f"{where}: expected {len(batch)} inputs, as many as targets, got "
-                    f"{name or 'an array'} of shape {np.shape(part)}"
+                    f"data of {e.task.id}, batch {number}: expected {len(batch)} inputs, as many as "
+                    f"targets, got {name or 'an array'} of shape {np.shape(part)}"
                 )
-        if not all_finite(batch.inputs):
-            raise EnvironmentFault(f"{where}: expected finite inputs, got NaN or infinity")
+        if not all_finite(parts):
+            raise EnvironmentFault(
+                f"data of {e.task.id}, batch {number}: expected finite inputs, got NaN or infinity"
+            )
 
     def _score(self, batch: Examples, ctx: Context) -> dict[str, float]:
         """Accuracy, or mean squared error; of sequences, over all their steps."""

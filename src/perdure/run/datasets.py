@@ -19,51 +19,53 @@ WORTHWHILE = 5e-4
 one of less costs more than it gives."""
 
 
+class Dataset:
+    """The training or held-out data of one task. One thread reads at a time: not every file format
+    allows more."""
+
+    def __init__(self, task: Task, source: int, data: Data) -> None:
+        self.task, self.source, self.data = task, source, data
+        self._lock = threading.Lock()
+
+    def fetch(self, indices: Array) -> Examples:
+        """A minibatch, which says where it is from."""
+        with self._lock:
+            try:
+                batch = self.data.batch(indices)
+            except Exception as e:
+                raise fault(f"data of {self.task.id}", e) from e
+        if batch.source < 0 <= self.source:
+            batch.source, batch.indices = self.source, indices
+        return batch
+
+
 class Datasets:
-    """Training data of a curriculum's tasks, by the number of the task."""
+    """The data of a curriculum's tasks. Training data has the number of its task as its source, by
+    which agents look examples up again; held-out data has none."""
 
     def __init__(self, tasks: Sequence[Task], suites: Mapping[str, Suite]) -> None:
         self.tasks, self.suites = tasks, suites
         self._numbers = {t.key: k for k, t in enumerate(tasks)}
-        self._opened: dict[tuple[int, bool], Data] = {}
+        self._opened: dict[tuple[int, bool], Dataset] = {}
         self._looked_up: set[int] = set()
         """Numbers of the tasks whose data an agent asks for again and again."""
-        self._lock = threading.RLock()
 
-    def number(self, task: Task) -> int:
-        """The number by which examples of this task are looked up again."""
-        return self._numbers[task.key]
-
-    def open(self, task: Task, learning: bool) -> Data:
+    def open(self, task: Task, learning: bool) -> Dataset:
         """The task's training or held-out data, the same object every time."""
-        key = (self._numbers[task.key], learning)
-        with self._lock:
-            if key not in self._opened:
-                try:
-                    self._opened[key] = self.suites[task.suite].data(task, learning)
-                except Exception as e:
-                    raise fault(f"data of {task.id}", e) from e
-            return self._opened[key]
+        number = self._numbers[task.key]
+        if (number, learning) not in self._opened:
+            try:
+                data = self.suites[task.suite].data(task, learning)
+            except Exception as e:
+                raise fault(f"data of {task.id}", e) from e
+            self._opened[number, learning] = Dataset(task, number if learning else -1, data)
+        return self._opened[number, learning]
 
     def close(self, task: Task, learning: bool) -> None:
         """Let go of data that is not needed for a while, unless an agent looks things up in it."""
         number = self._numbers[task.key]
-        with self._lock:
-            if not (learning and number in self._looked_up):
-                self._opened.pop((number, learning), None)
-
-    def fetch(self, task: Task, learning: bool, indices: Array) -> Examples:
-        """A minibatch, which says where it is from. One thread reads at a time: not every file
-        format allows more."""
-        with self._lock:
-            data = self.open(task, learning)
-            try:
-                batch = data.batch(indices)
-            except Exception as e:
-                raise fault(f"data of {task.id}", e) from e
-        if learning and batch.source < 0:
-            batch.source, batch.indices = self._numbers[task.key], indices
-        return batch
+        if not (learning and number in self._looked_up):
+            self._opened.pop((number, learning), None)
 
     def examples(self, source: int, indices: Array) -> Examples:
         """Training examples again, as an agent asks for them."""
@@ -73,7 +75,7 @@ class Datasets:
                 f"to {len(self.tasks) - 1}"
             )
         self._looked_up.add(source)
-        return self.fetch(self.tasks[source], True, indices)
+        return self.open(self.tasks[source], True).fetch(indices)
 
 
 class Prefetcher:
@@ -86,7 +88,8 @@ class Prefetcher:
         self.fetch = fetch
         self._waiting: deque[Future[Examples]] = deque()
         self._pool: ThreadPoolExecutor | None = None
-        self._slow = False
+        self._slow = 0
+        """Minibatches in a row that took their time: the first one may have opened files."""
 
     def next(self, upcoming: Callable[[int], Array | None]) -> Examples:
         """The next minibatch. ``upcoming(k)`` gives the indices of the k-th from now, None if there
@@ -99,8 +102,8 @@ class Prefetcher:
         assert first is not None
         began = time.perf_counter()
         found = self.fetch(first)
-        self._slow = time.perf_counter() - began >= WORTHWHILE
-        if self._slow:
+        self._slow = self._slow + 1 if time.perf_counter() - began >= WORTHWHILE else 0
+        if self._slow > 1:
             self._ahead(upcoming)
         return found
 
