@@ -14,8 +14,8 @@ from scipy import stats
 
 from perdure import registry
 from perdure.errors import SpecError
-from perdure.registry import Spec
 from perdure.run.plan import RunSpec, make_agent, make_plan
+from perdure.specs import Spec
 from perdure.types import Context, Examples, Setup
 
 torch = pytest.importorskip("torch")

@@ -146,6 +146,7 @@ def test_ls_everything():
         "agents",
         "strategies",
         "metrics",
+        "executors",
     }
 
 

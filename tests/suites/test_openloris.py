@@ -24,7 +24,7 @@ from perdure.errors import (
     SpecError,
     UnknownName,
 )
-from perdure.registry import Spec
+from perdure.specs import Spec
 from perdure.suites.openloris import cache, data, features, labels, load, manifest, side, suite
 from perdure.suites.openloris.labels import CATEGORIES, NAMES
 from perdure.suites.openloris.layouts import FACTORS

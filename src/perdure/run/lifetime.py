@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from perdure.errors import AgentFault, StoreError
-from perdure.registry import Spec, is_file_reference
 from perdure.run.loop import LifetimeLoop
 from perdure.run.plan import Job, Plan, refuse_changed
 from perdure.run.progress import Progress
 from perdure.run.video import FOLDER, Recorder
+from perdure.specs import Spec, is_file_reference
 from perdure.store import files
 from perdure.store.log import Lifetime, LifetimeLog
 

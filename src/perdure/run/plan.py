@@ -25,10 +25,10 @@ from perdure.errors import (
     UnknownName,
 )
 from perdure.names import slug
-from perdure.registry import Spec
 from perdure.run.config import LifetimeConfig
 from perdure.run.validate import Ground, validate
 from perdure.seeds import seed_for
+from perdure.specs import Spec, call_with, is_file_reference, with_preset
 from perdure.store import files
 from perdure.store.rows import FORMAT
 from perdure.types import Curriculum, Setup
@@ -274,15 +274,15 @@ def make_agent(spec: Spec, setup: Setup, factory: Factory | None = None) -> Agen
     if len(strategies) > 1:
         raise SpecError(f"{what}: one strategy and one learner, as in ewc+ppo")
     keeps = [registry.load("strategies", name) for name in strategies]
-    params = registry.with_preset(what, spec.params, base, *keeps)
+    params = with_preset(what, spec.params, base, *keeps)
     try:
         if not keeps:
-            agent = registry.call_with(what, base, setup, **params)
+            agent = call_with(what, base, setup, **params)
         else:
             own, rest = _shared_out(params, base)
-            learning = registry.call_with(f"learner {learner}", base, setup, **own)
+            learning = call_with(f"learner {learner}", base, setup, **own)
             what = f"strategy {strategies[0]}"
-            agent = registry.call_with(what, keeps[0], learning, **rest).agent()
+            agent = call_with(what, keeps[0], learning, **rest).agent()
     except PerdureError:
         raise
     except Exception as e:
@@ -349,7 +349,7 @@ def _offers(curriculum: Curriculum) -> set[str]:
 
 def _parameters(text: str) -> list[str]:
     spec = Spec.parse(text)
-    if registry.is_file_reference(spec.name):
+    if is_file_reference(spec.name):
         builder = registry.load_file(spec.name)
     else:
         family, _, rest = spec.name.partition("/")

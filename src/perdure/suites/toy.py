@@ -24,8 +24,8 @@ from gymnasium import spaces
 
 from perdure import curricula
 from perdure.errors import CurriculumError
-from perdure.registry import call_with
 from perdure.seeds import rng_for
+from perdure.specs import call_with
 from perdure.types import (
     Array,
     Curriculum,

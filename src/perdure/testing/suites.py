@@ -52,7 +52,7 @@ def _curriculum_problems(suite: Suite) -> list[str]:
     for name, builder in suite.curricula().items():
         try:
             if registered:
-                from perdure.registry import Spec
+                from perdure.specs import Spec
 
                 made = build(Spec(f"{suite.name}/{name}"))
                 if len(made.tasks) <= 3:

@@ -13,8 +13,9 @@ from perdure.agent import Agent
 from perdure.agents.adapters import _standins
 from perdure.agents.adapters._globals import Guest
 from perdure.errors import AgentFault, SpecError
-from perdure.registry import is_file_reference, load_file
+from perdure.registry import load_file
 from perdure.seeds import pack_rng, seed_for, unpack_rng
+from perdure.specs import is_file_reference
 from perdure.types import Array, Batch, Context, Setup, State, Transitions
 
 NEEDED = ("choose_actions", "receive_transitions")
