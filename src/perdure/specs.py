@@ -1,12 +1,14 @@
 """The grammar of specifications: ``[label=]name[,key=value…]``, and calling what one names.
 
-A name is a registered one or ``file.py:Object``; values are TOML, bare words are strings.
+A name is a registered one or ``file.py:Object``, or several joined by ``+``; values are TOML, bare
+words are strings.
 """
 
 from __future__ import annotations
 
 import inspect
 import itertools
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +16,9 @@ from typing import Any
 
 from perdure.errors import SpecError, UnknownName
 from perdure.names import check_name
+
+_PART = re.compile(r"(?:[^+/]*/.*?|[^+]*?)\.py:[^+]*|[^+]*")
+"""One part of ``strategy+learner``. A file's path may hold a + after its first /."""
 
 
 def is_file_reference(name: str) -> bool:
@@ -47,6 +52,19 @@ class Spec:
             params[key.strip()] = _value(value.strip())
         return cls(head.strip(), params, label)
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names that are joined by ``+``. A + in a file's path is no joint after the path's
+        first ``/``: ``./c++.py:Agent`` is one name, ``ewc+mine.py:Learner`` two."""
+        out, at = [], 0
+        while True:
+            found = _PART.match(self.name, at)
+            assert found is not None
+            out.append(found[0])
+            at = found.end() + 1
+            if at > len(self.name):
+                return tuple(out)
+
     def __str__(self) -> str:
         text = ",".join([self.name, *(f"{k}={_show(v)}" for k, v in self.params.items())])
         return f"{self.label}={text}" if self.label else text
@@ -56,7 +74,8 @@ class Spec:
         """A folder-safe name: the label, or the name with its parameters."""
         if self.label:
             return self.label
-        base = self.name.rpartition(":")[2] if is_file_reference(self.name) else self.name
+        named = (p.rpartition(":")[2] if is_file_reference(p) else p for p in self.parts)
+        base = "+".join(named)
         text = "-".join([base, *(f"{k}-{_show(v)}" for k, v in self.params.items())])
         safe = "".join(c if c.isalnum() or c in "._+-" else "-" for c in text).strip("-._")
         if len(safe) > 80:

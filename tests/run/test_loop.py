@@ -11,9 +11,9 @@ from gymnasium import spaces
 from kit import Recorder, live, setting_of
 from perdure import registry
 from perdure.agent import Agent
+from perdure.agents.compose import make_agent
 from perdure.errors import AgentFault, CurriculumError
 from perdure.run.loop import LifetimeLoop
-from perdure.run.plan import make_agent
 from perdure.seeds import seed_for
 from perdure.specs import Spec
 from perdure.store.log import LifetimeLog

@@ -75,7 +75,7 @@ def test_executors_pass_the_public_check(executor):
 
 def test_evaluating_more_does_not_change_what_is_learned(tmp_path):
     from kit import live
-    from perdure.run.plan import make_agent
+    from perdure.agents.compose import make_agent
     from perdure.specs import Spec
     from perdure.types import Curriculum, Exposure, Task, evaluate, learn
 

@@ -92,8 +92,8 @@ def test_rows_are_the_same_with_and_without_batched_stepping(tmp_path):
     from dataclasses import replace
 
     from kit import setting_of
+    from perdure.agents.compose import make_agent
     from perdure.run.loop import LifetimeLoop
-    from perdure.run.plan import make_agent
     from perdure.store.log import LifetimeLog
     from perdure.testing.agents import read_rows
     from perdure.types import Curriculum, Exposure, evaluate, learn

@@ -221,14 +221,15 @@ def check(name: str) -> int:
         return _verdict(name, _problems(check_suite, registry.suite(spec.name)))
     if spec.name in registry.entries("executors"):
         return _verdict(name, _problems(check_executor, make_executor(name)))
-    metric = _find_metric(spec.name)
-    if metric is not None:
-        return _verdict(name, _problems(check_metric, metric))
-    found = _find_curriculum(spec)
-    if found is not None:
-        return _check_curriculum(found)
-    base = spec.name.split("+")[-1]
-    if is_file_reference(spec.name) or base in registry.entries("agents"):
+    *strategies, base = spec.parts
+    if not strategies:
+        metric = _find_metric(spec.name)
+        if metric is not None:
+            return _verdict(name, _problems(check_metric, metric))
+        found = _find_curriculum(spec)
+        if found is not None:
+            return _check_curriculum(found)
+    if is_file_reference(base) or base in registry.entries("agents"):
         return _verdict(name, _problems(check_agent, name))
     family, slash, rest = spec.name.partition("/")
     if slash and family in registry.entries("suites"):

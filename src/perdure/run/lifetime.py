@@ -167,7 +167,7 @@ def provenance() -> dict[str, Any]:
 
 def code(plan: Plan, job: Job) -> dict[str, str]:
     """Digests of the files that an agent or a curriculum of one's own is written in."""
-    names = (plan.agents[job.agent].name, Spec.parse(plan.spec.curriculum).name)
+    names = (*plan.agents[job.agent].parts, Spec.parse(plan.spec.curriculum).name)
     paths = [Path(n.rpartition(":")[0]) for n in names if is_file_reference(n)]
     return {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths if p.is_file()}
 

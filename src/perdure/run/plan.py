@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -16,10 +16,10 @@ from typing import Any
 
 from perdure import curricula, registry
 from perdure.agent import Agent
+from perdure.agents.compose import Factory, make_agent
 from perdure.errors import (
     AgentFault,
     NameRefused,
-    PerdureError,
     SpecError,
     StoreError,
     UnknownName,
@@ -28,12 +28,11 @@ from perdure.names import slug
 from perdure.run.config import LifetimeConfig
 from perdure.run.validate import Ground, validate
 from perdure.seeds import seed_for
-from perdure.specs import Spec, call_with, is_file_reference, with_preset
+from perdure.specs import Spec, is_file_reference
 from perdure.store import files
 from perdure.store.rows import FORMAT
 from perdure.types import Curriculum, Setup
 
-Factory = Callable[..., Agent]
 MAX_ENVS = 1024
 """Environments side by side in one process."""
 MAX_FOLDER = 255
@@ -262,43 +261,6 @@ def refuse_changed(what: str, theirs: Mapping[str, Any], mine: Mapping[str, Any]
         f"{what}; go on with the specification on disk or choose another folder with --out:\n"
         + "\n".join(diff)
     )
-
-
-def make_agent(spec: Spec, setup: Setup, factory: Factory | None = None) -> Agent:
-    """Build an agent: a learner, or strategies composed with one (``ewc+ppo``)."""
-    *strategies, learner = spec.name.split("+") if ".py:" not in spec.name else [spec.name]
-    base = factory or registry.load("agents", learner)
-    what = f"agent {spec.name}"
-    if not callable(base):
-        raise SpecError(f"{what} is {base!r}, expected an Agent class or a function giving one")
-    if len(strategies) > 1:
-        raise SpecError(f"{what}: one strategy and one learner, as in ewc+ppo")
-    keeps = [registry.load("strategies", name) for name in strategies]
-    params = with_preset(what, spec.params, base, *keeps)
-    try:
-        if not keeps:
-            agent = call_with(what, base, setup, **params)
-        else:
-            own, rest = _shared_out(params, base)
-            learning = call_with(f"learner {learner}", base, setup, **own)
-            what = f"strategy {strategies[0]}"
-            agent = call_with(what, keeps[0], learning, **rest).agent()
-    except PerdureError:
-        raise
-    except Exception as e:
-        raise AgentFault(f"{what} cannot be made: {type(e).__name__}: {e}") from e
-    if not isinstance(agent, Agent):
-        raise SpecError(f"{what} gave {type(agent).__name__}, expected a perdure.Agent")
-    return agent
-
-
-def _shared_out(
-    params: Mapping[str, Any], learner: Factory
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The parameters that the learner takes, and the rest, which are the strategy's."""
-    takes = inspect.signature(learner).parameters
-    own = {k: v for k, v in params.items() if k in takes}
-    return own, {k: v for k, v in params.items() if k not in takes}
 
 
 def make_plan(spec: RunSpec, factories: Mapping[str, Factory] | None = None) -> Plan:

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from perdure.agents.compose import Factory
 from perdure.errors import ActionRefused, PerdureError
 from perdure.run.executors.serial import Serial
 from perdure.run.lifetime import Outcome
-from perdure.run.plan import Factory, Plan, RunSpec, make_plan
+from perdure.run.plan import Plan, RunSpec, make_plan
 from perdure.specs import Spec
 from perdure.store import rows
 from perdure.store.log import Lifetime
