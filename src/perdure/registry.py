@@ -14,9 +14,10 @@ import importlib.metadata
 import importlib.util
 import inspect
 import pkgutil
+import re
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -39,13 +40,19 @@ ROOMS: dict[Part, tuple[str, tuple[str, ...]]] = {
     "suites": ("suite", ("perdure.suites",)),
     "agents": (
         "agent",
-        ("perdure.agents", "perdure.agents.learners", "perdure.agents.adapters"),
+        (
+            "perdure.agents",
+            "perdure.agents.learners",
+            "perdure.agents.adapters",
+            "perdure.suites.*",
+        ),
     ),
     "strategies": ("strategy", ("perdure.agents.strategies",)),
     "metrics": ("metrics", ("perdure.measure",)),
     "executors": ("executor", ("perdure.run.executors",)),
 }
-"""For each kind: the module-level name to load and the packages whose modules are looked at."""
+"""For each kind: the module-level name to load and the packages whose modules are looked at. A
+suite may bring agents for its own tasks."""
 
 EXTRAS: dict[str, tuple[str, ...]] = {
     "torch": ("torch",),
@@ -83,19 +90,22 @@ def entries(part: Part) -> Mapping[str, Entry]:
     """Everything of a kind, built in and plugged in, by name. Looked up once a process."""
     attribute, packages = ROOMS[part]
     found: dict[str, Entry] = {}
-    for package in packages:
-        folder = Path(__file__).parent.joinpath(*package.split(".")[1:])
+    for package, folder in _folders(packages):
         for info in pkgutil.iter_modules([str(folder)]):
             source = (
                 folder / info.name / "__init__.py" if info.ispkg else folder / f"{info.name}.py"
             )
-            tree = ast.parse(source.read_text(encoding="utf-8"))
+            text = source.read_text(encoding="utf-8")
+            if not re.search(rf"^{attribute}\b", text, re.MULTILINE):
+                continue
+            tree = ast.parse(text)
             if not _defines(tree, attribute):
                 continue
             about = (ast.get_docstring(tree) or "").strip().split("\n")[0]
             module = f"{package}.{info.name}"
             load = _loader(module, attribute)
-            found[info.name] = Entry(part, info.name, about, module, load, _presets(tree))
+            entry = Entry(part, info.name, about, module, load, _presets(tree))
+            found.setdefault(info.name, entry)
     for point in importlib.metadata.entry_points(group=f"perdure.{part}"):
         try:
             check_name("plugin", point.name)
@@ -107,6 +117,18 @@ def entries(part: Part) -> Mapping[str, Entry]:
                 part, point.name, f"plugin {point.value}", point.value, point.load
             )
     return dict(sorted(found.items()))
+
+
+def _folders(packages: Sequence[str]) -> Iterator[tuple[str, Path]]:
+    """Packages with their folders; ``a.b.*`` stands for every package in ``a.b``."""
+    for package in packages:
+        name = package.removesuffix(".*")
+        folder = Path(__file__).parent.joinpath(*name.split(".")[1:])
+        if name == package:
+            yield name, folder
+        else:
+            inner = (i.name for i in pkgutil.iter_modules([str(folder)]) if i.ispkg)
+            yield from ((f"{name}.{i}", folder / i) for i in inner)
 
 
 def _defines(tree: ast.Module, name: str) -> bool:

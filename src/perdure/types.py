@@ -16,6 +16,8 @@ from perdure.errors import CurriculumError, UnknownName
 from perdure.names import check_name
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import gymnasium
 
 Measures: TypeAlias = Mapping[str, float]
@@ -552,6 +554,11 @@ class Suite(Protocol):
     def data(self, task: Task, learning: bool) -> Data:
         """The task's training or held-out data."""
         raise CurriculumError(f"{task.id} has no data: give it episodes or steps")
+
+    def data_folder(self) -> Path | None:
+        """Where the data that the suite reads are on this machine; None if it reads none. An error
+        says how they can be had. ``perdure doctor`` shows it."""
+        return None
 
     def task(self, name: str) -> Task:
         """The task of this name (``name`` or ``name@variant``); UnknownName otherwise."""

@@ -240,7 +240,7 @@ def watch(folder: Path) -> None:
 @click.option("--out", "-o", type=click.Path(dir_okay=False, path_type=Path),
               help="The picture (SUITE.png).")  # fmt: skip
 def gallery(suite: str, out: Path | None) -> None:
-    """Draw contact sheets of what a suite shows (openloris)."""
+    """Draw contact sheets of what a suite shows, where it can."""
     from perdure.cli import verbs
 
     verbs.gallery(suite, out or Path(f"{suite}.png"))

@@ -322,7 +322,7 @@ def gallery(name: str, out: Path) -> None:
     """Contact sheets, where a suite can draw them."""
     draw = getattr(registry.suite(name), "gallery", None)
     if draw is None:
-        raise SpecError(f"suite {name} has no gallery; openloris has one")
+        raise SpecError(f"suite {name} has no gallery: it has no method gallery(out)")
     for path in draw(out):
         print(path)
 
