@@ -13,7 +13,7 @@ import numpy as np
 from perdure.arrays import Array as Array
 from perdure.arrays import State as State
 from perdure.errors import CurriculumError, UnknownName
-from perdure.names import check_name
+from perdure.names import check_name, join_task_id
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,8 +55,7 @@ class Task:
     @property
     def id(self) -> str:
         """``suite/name`` or ``suite/name@variant``: what logs and agents see."""
-        base = f"{self.suite}/{self.name}"
-        return f"{base}@{self.variant}" if self.variant else base
+        return join_task_id(self.suite, self.name, self.variant)
 
     @property
     def key(self) -> str:
@@ -562,7 +561,7 @@ class Suite(Protocol):
 
     def task(self, name: str) -> Task:
         """The task of this name (``name`` or ``name@variant``); UnknownName otherwise."""
-        known = {t.id.split("/", 1)[1]: t for t in self.tasks()}
+        known = {join_task_id("", t.name, t.variant): t for t in self.tasks()}
         if name not in known:
             raise UnknownName(f"{self.name} task", name, known)
         return known[name]

@@ -24,7 +24,7 @@ from perdure.errors import (
     StoreError,
     UnknownName,
 )
-from perdure.names import slug
+from perdure.names import slug, task_slug
 from perdure.run.config import LifetimeConfig
 from perdure.run.validate import Ground, validate
 from perdure.seeds import seed_for
@@ -162,7 +162,7 @@ class Plan:
         if self.spec.experts:
             for s in seeds:
                 for task in curricula.experts(self.curriculum(s)):
-                    folder = slug(task.id.replace("@", "~"))
+                    folder = task_slug(task.id)
                     out += [Job(f"{a}/experts/{folder}/{s}", a, s, task.id) for a in self.agents]
         return tuple(out)
 

@@ -12,6 +12,7 @@ from perdure.measure.compare import FEWEST, Comparison, Family, compare_metrics
 from perdure.measure.l2m import CORE
 from perdure.measure.metric import Metric
 from perdure.measure.stats import mean_interval
+from perdure.names import split_task_id
 from perdure.show.report.numbers import LEVEL, Record, estimate
 from perdure.show.report.study import Study
 
@@ -23,7 +24,7 @@ BASIC = ("cw.performance", "cw.forgetting")
 
 def suites(study: Study) -> list[str]:
     """The suites of the tasks, where task ids have one."""
-    return list(dict.fromkeys(t.split("/")[0] for t in study.tasks if "/" in t))
+    return list(dict.fromkeys(filter(None, (split_task_id(t)[0] for t in study.tasks))))
 
 
 def own_benchmarks(study: Study) -> list[Benchmark]:
