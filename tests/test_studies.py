@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from perdure import registry
-from perdure.run.plan import RunSpec
+from perdure.run.spec import RunSpec
 from perdure.specs import Spec
 from show.report_runs import row, start_run, write_lifetime
 

@@ -5,7 +5,8 @@ import pytest
 from perdure.errors import SpecError, UnknownName
 from perdure.run.experiment import execute
 from perdure.run.lifetime import code
-from perdure.run.plan import RunSpec, make_plan
+from perdure.run.plan import make_plan
+from perdure.run.spec import RunSpec
 from perdure.specs import Spec
 
 MINE = """

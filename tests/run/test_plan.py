@@ -1,7 +1,8 @@
 import pytest
 
 from perdure.errors import NameRefused, PerdureError, SpecError, UnknownName
-from perdure.run.plan import RunSpec, load_plan, make_plan
+from perdure.run.plan import load_plan, make_plan
+from perdure.run.spec import RunSpec
 from perdure.specs import Spec
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from perdure.run.executors.processes import Processes
 from perdure.run.executors.serial import Serial
-from perdure.run.plan import RunSpec, make_plan
+from perdure.run.plan import make_plan
+from perdure.run.spec import RunSpec
 from perdure.testing import check_executor
 from perdure.testing.agents import read_rows
 

@@ -19,7 +19,8 @@ from perdure.errors import MissingExtra, StoreError
 from perdure.registry import suite
 from perdure.run import video
 from perdure.run.loop import LifetimeLoop
-from perdure.run.plan import RunSpec, load_plan, make_plan
+from perdure.run.plan import load_plan, make_plan
+from perdure.run.spec import RunSpec
 from perdure.run.video import LONGEST, Recorder, unseen
 from perdure.specs import Spec
 from perdure.store.log import LifetimeLog

@@ -26,8 +26,9 @@ def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any], video: bo
     """Plan, execute, summarise."""
     from perdure.run.executors import make_executor
     from perdure.run.experiment import execute
-    from perdure.run.plan import RunSpec, make_plan
+    from perdure.run.plan import make_plan
     from perdure.run.signals import interruptible
+    from perdure.run.spec import RunSpec
     from perdure.show.live import LiveView
     from perdure.show.summary import by_task, summarise
     from perdure.store.run import Run

@@ -19,7 +19,8 @@ from typing import Any, Literal
 
 from perdure.errors import AgentFault, StoreError
 from perdure.run.loop import LifetimeLoop
-from perdure.run.plan import Job, Plan, refuse_changed
+from perdure.run.persistence import refuse_changed
+from perdure.run.plan import Job, Plan
 from perdure.run.progress import Progress
 from perdure.run.video import FOLDER, Recorder
 from perdure.specs import Spec, is_file_reference

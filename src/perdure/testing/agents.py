@@ -12,7 +12,8 @@ from perdure.agents.compose import Factory
 from perdure.errors import ActionRefused, PerdureError
 from perdure.run.executors.serial import Serial
 from perdure.run.lifetime import Outcome
-from perdure.run.plan import Plan, RunSpec, make_plan
+from perdure.run.plan import Plan, make_plan
+from perdure.run.spec import RunSpec
 from perdure.specs import Spec
 from perdure.store import rows
 from perdure.store.log import Lifetime
