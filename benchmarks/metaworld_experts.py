@@ -17,8 +17,8 @@ sys.path = [p for p in sys.path if Path(p).resolve() != Path(__file__).resolve()
 
 import numpy as np
 
-from perdure.agents.adapters.expert import ExpertAgent
 from perdure.suites.metaworld.env import Sawyer, Sawyers
+from perdure.suites.metaworld.expert import ExpertAgent
 from perdure.suites.metaworld.tasks import NAMES, Settings, spaces_of
 from perdure.types import Context, Episode, Setup
 

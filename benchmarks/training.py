@@ -38,14 +38,14 @@ from training_parts import (
     network,
 )
 
+from perdure.agents.compose import make_agent
 from perdure.agents.learners.classifier import ClassifierAgent
 from perdure.agents.networks import learner as learners
 from perdure.agents.networks.adam import Adam
 from perdure.agents.strategies import ewc as ewc_module
-from perdure.registry import Spec
 from perdure.run.config import LifetimeConfig
 from perdure.run.loop import LifetimeLoop
-from perdure.run.plan import make_agent
+from perdure.specs import Spec
 from perdure.store.log import LifetimeLog
 from perdure.types import Curriculum, Examples, Exposure, Suite, Task, learn
 

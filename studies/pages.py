@@ -219,7 +219,7 @@ def curves(page: Path, run: Path, measure: str) -> str:
                 axes.plot(x, lines.mean(0), color=colours[agent], label=agent, linewidth=1.2)
                 axes.fill_between(x, lines.min(0), lines.max(0), color=colours[agent], alpha=0.15,
                                   linewidth=0)  # fmt: skip
-            axes.set_title(task.split("/", 1)[-1])
+            axes.set_title("".join(task_labels([task]).values()))
             axes.set_xlabel("steps of this task")
             axes.xaxis.set_major_locator(MaxNLocator(4))
         panels[0].set_ylabel(f"{measure}, mean of 50 episodes")

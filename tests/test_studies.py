@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from perdure import registry
-from perdure.registry import Spec
-from perdure.run.plan import RunSpec
+from perdure.run.spec import RunSpec
+from perdure.specs import Spec
 from show.report_runs import row, start_run, write_lifetime
 
 ROOT = Path(__file__).parent.parent

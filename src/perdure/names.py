@@ -30,6 +30,25 @@ def check_name(kind: str, name: object) -> str:
     return name
 
 
+def join_task_id(suite: str, name: str, variant: str = "") -> str:
+    """``suite/name`` or ``suite/name@variant``. Without a suite, the part that its suite knows a task
+    by; or ``name`` has the suite in it, as in rows."""
+    base = f"{suite}/{name}" if suite else name
+    return f"{base}@{variant}" if variant else base
+
+
+def split_task_id(task: str) -> tuple[str, str, str]:
+    """Suite, name and variant of a task's id; empty where it has none, as in logs of others."""
+    rest, _, variant = task.partition("@")
+    suite, slash, name = rest.partition("/")
+    return (suite, name, variant) if slash else ("", rest, variant)
+
+
+def task_slug(task: str) -> str:
+    """A task's id as part of a file's name: ``toy/goal@ne`` becomes ``toy--goal~ne``."""
+    return slug(task.replace("@", "~"))
+
+
 def slug(name: str) -> str:
     """A checked name as one folder name: ``toy/goal-ne`` becomes ``toy--goal-ne``."""
     return check_name("folder", name).replace("/", "--").replace(" ", "_").replace(":", "-")

@@ -1,4 +1,4 @@
-"""Finding suites, agents, strategies and metrics by name.
+"""Finding suites, agents, strategies, metrics and executors by name.
 
 A built-in part is one module in its room with one module-level object; its name is the module's,
 its description the docstring's first line. Nothing is imported to list names. Plugins come by
@@ -13,13 +13,12 @@ import importlib
 import importlib.metadata
 import importlib.util
 import inspect
-import itertools
 import pkgutil
+import re
 import sys
-import tomllib
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,20 +31,28 @@ from perdure.errors import (
     UnknownName,
 )
 from perdure.names import check_name
+from perdure.specs import Spec, call_with, is_file_reference
 from perdure.types import Curriculum, Suite, Task
 
-Part = Literal["suites", "agents", "strategies", "metrics"]
+Part = Literal["suites", "agents", "strategies", "metrics", "executors"]
 
 ROOMS: dict[Part, tuple[str, tuple[str, ...]]] = {
     "suites": ("suite", ("perdure.suites",)),
     "agents": (
         "agent",
-        ("perdure.agents", "perdure.agents.learners", "perdure.agents.adapters"),
+        (
+            "perdure.agents",
+            "perdure.agents.learners",
+            "perdure.agents.adapters",
+            "perdure.suites.*",
+        ),
     ),
     "strategies": ("strategy", ("perdure.agents.strategies",)),
     "metrics": ("metrics", ("perdure.measure",)),
+    "executors": ("executor", ("perdure.run.executors",)),
 }
-"""For each kind: the module-level name to load and the packages whose modules are looked at."""
+"""For each kind: the module-level name to load and the packages whose modules are looked at. A
+suite may bring agents for its own tasks."""
 
 EXTRAS: dict[str, tuple[str, ...]] = {
     "torch": ("torch",),
@@ -83,19 +90,22 @@ def entries(part: Part) -> Mapping[str, Entry]:
     """Everything of a kind, built in and plugged in, by name. Looked up once a process."""
     attribute, packages = ROOMS[part]
     found: dict[str, Entry] = {}
-    for package in packages:
-        folder = Path(__file__).parent.joinpath(*package.split(".")[1:])
+    for package, folder in _folders(packages):
         for info in pkgutil.iter_modules([str(folder)]):
             source = (
                 folder / info.name / "__init__.py" if info.ispkg else folder / f"{info.name}.py"
             )
-            tree = ast.parse(source.read_text(encoding="utf-8"))
+            text = source.read_text(encoding="utf-8")
+            if not re.search(rf"^{attribute}\b", text, re.MULTILINE):
+                continue
+            tree = ast.parse(text)
             if not _defines(tree, attribute):
                 continue
             about = (ast.get_docstring(tree) or "").strip().split("\n")[0]
             module = f"{package}.{info.name}"
             load = _loader(module, attribute)
-            found[info.name] = Entry(part, info.name, about, module, load, _presets(tree))
+            entry = Entry(part, info.name, about, module, load, _presets(tree))
+            found.setdefault(info.name, entry)
     for point in importlib.metadata.entry_points(group=f"perdure.{part}"):
         try:
             check_name("plugin", point.name)
@@ -107,6 +117,18 @@ def entries(part: Part) -> Mapping[str, Entry]:
                 part, point.name, f"plugin {point.value}", point.value, point.load
             )
     return dict(sorted(found.items()))
+
+
+def _folders(packages: Sequence[str]) -> Iterator[tuple[str, Path]]:
+    """Packages with their folders; ``a.b.*`` stands for every package in ``a.b``."""
+    for package in packages:
+        name = package.removesuffix(".*")
+        folder = Path(__file__).parent.joinpath(*name.split(".")[1:])
+        if name == package:
+            yield name, folder
+        else:
+            inner = (i.name for i in pkgutil.iter_modules([str(folder)]) if i.ispkg)
+            yield from ((f"{name}.{i}", folder / i) for i in inner)
 
 
 def _defines(tree: ast.Module, name: str) -> bool:
@@ -178,11 +200,6 @@ def load(part: Part, name: str) -> Any:
         ) from e
 
 
-def is_file_reference(name: str) -> bool:
-    """Whether a name has the form ``file.py:Object``."""
-    return ".py:" in name
-
-
 def load_file(reference: str) -> Any:
     """The object a ``file.py:Object`` reference names."""
     if "\0" in reference:
@@ -232,123 +249,6 @@ def _stable(text: str) -> int:
     import zlib
 
     return zlib.crc32(text.encode())
-
-
-# Names with parameters: "ppo,lr=3e-4" or "label=ppo,lr=3e-4".
-
-
-@dataclass(frozen=True)
-class Spec:
-    """A name with constructor parameters, as written on the command line."""
-
-    name: str
-    params: Mapping[str, Any] = field(default_factory=dict)
-    label: str = ""
-
-    @classmethod
-    def parse(cls, text: str) -> Spec:
-        """Read ``[label=]name[,key=value…]``; values are TOML, bare words are strings."""
-        if not isinstance(text, str) or not text.strip():
-            raise SpecError(f"expected NAME[,key=value…], got {text!r}")
-        head, *rest = _split(text.strip())
-        label = ""
-        if "=" in head:
-            label, head = head.split("=", 1)
-            check_name("label", label)
-        params: dict[str, Any] = {}
-        for item in rest:
-            key, eq, value = item.partition("=")
-            if not eq or not key.strip().isidentifier():
-                raise SpecError(f"{text!r}: expected key=value after the name, got {item!r}")
-            params[key.strip()] = _value(value.strip())
-        return cls(head.strip(), params, label)
-
-    def __str__(self) -> str:
-        text = ",".join([self.name, *(f"{k}={_show(v)}" for k, v in self.params.items())])
-        return f"{self.label}={text}" if self.label else text
-
-    @property
-    def short(self) -> str:
-        """A folder-safe name: the label, or the name with its parameters."""
-        if self.label:
-            return self.label
-        base = self.name.rpartition(":")[2] if is_file_reference(self.name) else self.name
-        text = "-".join([base, *(f"{k}-{_show(v)}" for k, v in self.params.items())])
-        safe = "".join(c if c.isalnum() or c in "._+-" else "-" for c in text).strip("-._")
-        if len(safe) > 80:
-            raise SpecError(
-                f"{text!r} is too long for a folder name: give it a label, label={self.name},…"
-            )
-        return check_name("agent", safe)
-
-
-def _split(text: str) -> list[str]:
-    parts, depth, quote, start = [], 0, "", 0
-    for i, c in enumerate(text):
-        if quote:
-            quote = "" if c == quote else quote
-        elif c in "\"'":
-            quote = c
-        elif c in "[{":
-            depth += 1
-        elif c in "]}":
-            depth -= 1
-        elif c == "," and depth == 0:
-            parts.append(text[start:i])
-            start = i + 1
-    return [*parts, text[start:]]
-
-
-def _value(text: str) -> Any:
-    try:
-        return tomllib.loads(f"x = {text}")["x"]
-    except tomllib.TOMLDecodeError:
-        return text
-
-
-def _show(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def call_with(what: str, function: Callable[..., Any], *args: Any, **params: Any) -> Any:
-    """Call a constructor with user-given parameters; a bad name gets a did-you-mean."""
-    signature = inspect.signature(function)
-    names = [
-        p.name
-        for p in signature.parameters.values()
-        if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
-    ]
-    open_ended = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
-    for name in params:
-        if name not in names and not open_ended:
-            raise UnknownName(
-                f"parameter of {what}", name, names, f"(it takes: {', '.join(names) or 'none'})"
-            )
-    try:
-        signature.bind(*args, **params)
-    except TypeError as e:
-        raise SpecError(f"{what}: {e}") from e
-    return function(*args, **params)
-
-
-def with_preset(what: str, params: Mapping[str, Any], *parts: Any) -> dict[str, Any]:
-    """Parameters with those of the preset they name below them.
-
-    A learner may have ``presets``, a mapping from names to parameters: ``sac,preset=newer,lr=1e-3``
-    is all of ``newer`` except its ``lr``. So may a strategy; of two parts that know the name, the
-    later one has the last word.
-    """
-    own = dict(params)
-    if "preset" not in own:
-        return own
-    name, presets = str(own.pop("preset")), [getattr(part, "presets", {}) for part in parts]
-    known = dict.fromkeys(itertools.chain(*presets))
-    if name not in known:
-        raise UnknownName(
-            f"preset of {what}", name, known, f"(it has: {', '.join(known) or 'none'})"
-        )
-    found = [item for preset in presets for item in preset.get(name, {}).items()]
-    return {**dict(found), **own}
 
 
 # Tasks and curricula.

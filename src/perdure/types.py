@@ -13,9 +13,11 @@ import numpy as np
 from perdure.arrays import Array as Array
 from perdure.arrays import State as State
 from perdure.errors import CurriculumError, UnknownName
-from perdure.names import check_name
+from perdure.names import check_name, join_task_id
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import gymnasium
 
 Measures: TypeAlias = Mapping[str, float]
@@ -53,8 +55,7 @@ class Task:
     @property
     def id(self) -> str:
         """``suite/name`` or ``suite/name@variant``: what logs and agents see."""
-        base = f"{self.suite}/{self.name}"
-        return f"{base}@{self.variant}" if self.variant else base
+        return join_task_id(self.suite, self.name, self.variant)
 
     @property
     def key(self) -> str:
@@ -553,9 +554,14 @@ class Suite(Protocol):
         """The task's training or held-out data."""
         raise CurriculumError(f"{task.id} has no data: give it episodes or steps")
 
+    def data_folder(self) -> Path | None:
+        """Where the data that the suite reads are on this machine; None if it reads none. An error
+        says how they can be had. ``perdure doctor`` shows it."""
+        return None
+
     def task(self, name: str) -> Task:
         """The task of this name (``name`` or ``name@variant``); UnknownName otherwise."""
-        known = {t.id.split("/", 1)[1]: t for t in self.tasks()}
+        known = {join_task_id("", t.name, t.variant): t for t in self.tasks()}
         if name not in known:
             raise UnknownName(f"{self.name} task", name, known)
         return known[name]

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from perdure.agents.compose import make_agent
 from perdure.errors import SpecError, UnknownName
-from perdure.registry import Spec
-from perdure.run.plan import make_agent
+from perdure.specs import Spec
 from perdure.types import Context, Examples, Setup
 
 torch = pytest.importorskip("torch")

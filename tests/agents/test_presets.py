@@ -8,9 +8,9 @@ import pytest
 from gymnasium import spaces
 
 from perdure import registry
+from perdure.agents.compose import make_agent
 from perdure.errors import UnknownName
-from perdure.registry import Spec
-from perdure.run.plan import make_agent
+from perdure.specs import Spec
 from perdure.types import Setup
 
 pytest.importorskip("torch")

@@ -8,7 +8,8 @@ from gymnasium import spaces
 
 import perdure
 from perdure.errors import SpecError
-from perdure.run.plan import RunSpec, make_plan
+from perdure.run.plan import make_plan
+from perdure.run.spec import RunSpec
 from perdure.testing import check_agent
 from perdure.types import Setup
 

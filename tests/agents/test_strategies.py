@@ -13,9 +13,11 @@ from gymnasium import spaces
 from scipy import stats
 
 from perdure import registry
+from perdure.agents.compose import make_agent
 from perdure.errors import SpecError
-from perdure.registry import Spec
-from perdure.run.plan import RunSpec, make_agent, make_plan
+from perdure.run.plan import make_plan
+from perdure.run.spec import RunSpec
+from perdure.specs import Spec
 from perdure.types import Context, Examples, Setup
 
 torch = pytest.importorskip("torch")

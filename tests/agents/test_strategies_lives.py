@@ -12,8 +12,8 @@ import pytest
 
 from kit import live
 from perdure import curricula, registry
-from perdure.registry import Spec
-from perdure.run.plan import make_agent
+from perdure.agents.compose import make_agent
+from perdure.specs import Spec
 from perdure.store.log import Lifetime
 from perdure.testing import check_agent
 from perdure.testing.agents import cut_journal, same

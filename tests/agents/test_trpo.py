@@ -7,9 +7,9 @@ import pytest
 from gymnasium import spaces
 
 import perdure
+from perdure.agents.compose import make_agent
 from perdure.errors import SpecError
-from perdure.registry import Spec
-from perdure.run.plan import make_agent
+from perdure.specs import Spec
 from perdure.testing import check_agent
 from perdure.types import Context, Setup, Transitions
 

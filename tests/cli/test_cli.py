@@ -146,6 +146,7 @@ def test_ls_everything():
         "agents",
         "strategies",
         "metrics",
+        "executors",
     }
 
 
@@ -170,6 +171,8 @@ def test_doctor():
     done = perdure("doctor")
     assert done.returncode == 0, done.stdout
     assert "core" in done.stdout and "works" in done.stdout
+    lines = [line for line in done.stdout.splitlines() if " data " in line]
+    assert [line.split()[0] for line in lines] == ["openloris"], "suites that read data, no other"
 
 
 def test_no_curriculum_says_what_to_do():

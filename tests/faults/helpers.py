@@ -19,7 +19,8 @@ from perdure.agents.learners.q import QAgent
 from perdure.cli.main import main
 from perdure.run.experiment import execute
 from perdure.run.lifetime import Outcome
-from perdure.run.plan import Plan, RunSpec, make_plan
+from perdure.run.plan import Plan, make_plan
+from perdure.run.spec import RunSpec
 from perdure.store.log import Lifetime
 from perdure.store.run import Run
 from perdure.testing.agents import read_rows

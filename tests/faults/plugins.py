@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,3 +19,9 @@ def distribution(
         lines += [f"[perdure.{group}]", *(f"{k} = {v}" for k, v in points.items())]
     (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
     (folder / f"{name}.py").write_text(module)
+
+
+def installed(folder: Path) -> dict[str, str]:
+    """The environment of a process that also sees the distributions in a folder."""
+    paths = (str(folder), os.environ.get("PYTHONPATH", ""))
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}

@@ -10,8 +10,9 @@ from helpers import LIVES, arguments, cli
 from perdure import registry
 from perdure.errors import NameRefused, PerdureError, SpecError
 from perdure.names import check_name, slug
-from perdure.registry import Spec
-from perdure.run.plan import RunSpec, load_plan, make_plan
+from perdure.run.plan import load_plan, make_plan
+from perdure.run.spec import RunSpec
+from perdure.specs import Spec
 from perdure.types import Curriculum, Exposure, Task, learn
 
 BAD = {

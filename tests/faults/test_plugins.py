@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 from helpers import arguments, finish
-from plugins import distribution
+from plugins import distribution, installed
 
-GROUPS = ("suites", "agents", "strategies", "metrics")
-SOUND = "from perdure.agents.random import RandomAgent as agent\n"
+GROUPS = ("suites", "agents", "strategies", "metrics", "executors")
+SOUND = (
+    "from perdure.agents.random import RandomAgent as agent\n"
+    "from perdure.run.executors.serial import Serial as executor\n"
+)
 
 
 @pytest.fixture
@@ -23,8 +25,12 @@ def env(tmp_path: Path) -> dict[str, str]:
     distribution(tmp_path, "missing_plugin", missing)
     hollow = {"suites": {"hollow": "hollow_plugin:suite"}}
     distribution(tmp_path, "hollow_plugin", hollow, "suite = 3\n")
-    distribution(tmp_path, "sound_plugin", {"agents": {"sound": "sound_plugin:agent"}}, SOUND)
-    return {**os.environ, "PYTHONPATH": str(tmp_path)}
+    sound = {
+        "agents": {"sound": "sound_plugin:agent"},
+        "executors": {"one-by-one": "sound_plugin:executor"},
+    }
+    distribution(tmp_path, "sound_plugin", sound, SOUND)
+    return installed(tmp_path)
 
 
 def test_ls_warns_and_lists_the_rest(env: dict[str, str]) -> None:
@@ -33,6 +39,7 @@ def test_ls_warns_and_lists_the_rest(env: dict[str, str]) -> None:
     found = {part: {i["name"] for i in items} for part, items in json.loads(out).items()}
     assert {"toy", "gym"} <= found["suites"]
     assert {"q", "random", "sound"} <= found["agents"]
+    assert {"serial", "processes", "one-by-one"} == found["executors"]
     assert "toy/check" in found["curricula"]
     for group in GROUPS:
         assert f"broken-{group}" not in found[group]
@@ -48,6 +55,19 @@ def test_everything_else_works_beside_it(env: dict[str, str], tmp_path: Path) ->
     code, _, err = finish(args, env=env)
     assert code == 0, err
     assert finish(["check", "toy/check"], env=env)[0] == 0
+
+
+def test_an_executor_comes_by_entry_point(env: dict[str, str], tmp_path: Path) -> None:
+    plugged = ["--executor", "one-by-one,retries=1"]
+    code, _, err = finish([*arguments(tmp_path / "run", "toy/check", ["q"]), *plugged], env=env)
+    assert code == 0, err
+    for name, words in (
+        ("broken-executors", "RuntimeError: boom at import"),
+        ("one-by-on", "did you mean"),
+    ):
+        args = [*arguments(tmp_path / "other", "toy/check", ["q"]), "--executor", name]
+        code, _, err = finish(args, env=env)
+        assert code == 2 and words in err and "Traceback" not in err, err
 
 
 def test_a_broken_plugin_that_is_asked_for_says_why(env: dict[str, str], tmp_path: Path) -> None:
@@ -66,7 +86,7 @@ def test_names_that_could_escape_are_refused(tmp_path: Path) -> None:
         {"agents": {**{n: "odd_plugin:agent" for n in names}, "fine": "odd_plugin:agent"}},
         SOUND,
     )
-    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    env = installed(tmp_path)
     code, out, err = finish(["ls", "agents", "--json"], env=env)
     assert code == 0, err
     listed = {i["name"] for i in json.loads(out)}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from helpers import LIVES, arguments, cli, finish, run_here
-from plugins import distribution
+from plugins import distribution, installed
 
 from perdure import registry
 from perdure.testing import CheckFailed, check_agent, check_task
@@ -70,7 +70,7 @@ class Dishonest(Suite):
 suite = Dishonest()
 """,
     )
-    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    env = installed(tmp_path)
     code, out, err = finish(["check", "dishonest"], env=env)
     assert code == 1
     assert "problem: dishonest/liar: reset(seed=11)" in err and "dishonest/sound" not in err

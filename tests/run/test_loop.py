@@ -11,10 +11,11 @@ from gymnasium import spaces
 from kit import Recorder, live, setting_of
 from perdure import registry
 from perdure.agent import Agent
+from perdure.agents.compose import make_agent
 from perdure.errors import AgentFault, CurriculumError
 from perdure.run.loop import LifetimeLoop
-from perdure.run.plan import make_agent
 from perdure.seeds import seed_for
+from perdure.specs import Spec
 from perdure.store.log import LifetimeLog
 from perdure.testing.agents import cut_journal, read_rows
 from perdure.types import (
@@ -205,7 +206,7 @@ def test_labelled_data(tmp_path):
         def load(self, state):
             self.sums, self.n = state["sums"].copy(), state["n"].copy()
 
-    curriculum = registry.curriculum(registry.Spec.parse("toy/blobs,epochs=2"))
+    curriculum = registry.curriculum(Spec.parse("toy/blobs,epochs=2"))
     rows, _ = live(curriculum, Means, tmp=tmp_path)
     learned = [r for r in rows if r.learning and r.block == 1]
     assert len(learned) == 16 and sum(r.steps for r in learned) == 512
@@ -238,7 +239,7 @@ def test_measures_that_learning_returns_are_averaged_into_the_next_row(tmp_path)
 
 
 def spec(text):
-    return registry.curriculum(registry.Spec.parse(text))
+    return registry.curriculum(Spec.parse(text))
 
 
 def test_early_stopping(tmp_path):
@@ -351,7 +352,7 @@ def test_resumed_from_any_commit_the_rows_are_the_same(tmp_path, name):
     curriculum = LIVES[name]
 
     def agent(setup):
-        return make_agent(registry.Spec("q"), setup)
+        return make_agent(Spec("q"), setup)
 
     every = 17 if curriculum.generate is None else 131
     whole, _ = live(curriculum, agent, path=tmp_path / "whole", envs=2, checkpoint=every)
@@ -374,7 +375,7 @@ def test_an_environment_that_does_not_repeat_is_found_when_resuming(tmp_path):
     curriculum = LIVES["steps, side by side, adapt"]
 
     def agent(setup):
-        return make_agent(registry.Spec("q"), setup)
+        return make_agent(Spec("q"), setup)
 
     live(curriculum, agent, path=tmp_path / "x", checkpoint=17)
     cut_journal(tmp_path / "x", 4)

@@ -1,8 +1,9 @@
 import pytest
 
 from perdure.errors import NameRefused, PerdureError, SpecError, UnknownName
-from perdure.registry import Spec
-from perdure.run.plan import RunSpec, load_plan, make_plan
+from perdure.run.plan import load_plan, make_plan
+from perdure.run.spec import RunSpec
+from perdure.specs import Spec
 
 
 def test_spec_strings():

@@ -6,8 +6,10 @@ import sys
 
 import pytest
 
-from perdure.run.executors import Processes, Serial
-from perdure.run.plan import RunSpec, make_plan
+from perdure.run.executors.processes import Processes
+from perdure.run.executors.serial import Serial
+from perdure.run.plan import make_plan
+from perdure.run.spec import RunSpec
 from perdure.testing import check_executor
 from perdure.testing.agents import read_rows
 
@@ -74,8 +76,8 @@ def test_executors_pass_the_public_check(executor):
 
 def test_evaluating_more_does_not_change_what_is_learned(tmp_path):
     from kit import live
-    from perdure import registry
-    from perdure.run.plan import make_agent
+    from perdure.agents.compose import make_agent
+    from perdure.specs import Spec
     from perdure.types import Curriculum, Exposure, Task, evaluate, learn
 
     goal = Task("toy", "goal-ne")
@@ -83,7 +85,7 @@ def test_evaluating_more_does_not_change_what_is_learned(tmp_path):
     more = [evaluate(Exposure(goal, 9), Exposure(goal, 4)), blocks[1]]
 
     def agent(setup):
-        return make_agent(registry.Spec("ppo"), setup)
+        return make_agent(Spec("ppo"), setup)
 
     few, _ = live(Curriculum("x", tuple(blocks)), agent, path=tmp_path / "a")
     many, _ = live(Curriculum("x", tuple(more)), agent, path=tmp_path / "b")

@@ -19,8 +19,10 @@ from perdure.errors import MissingExtra, StoreError
 from perdure.registry import suite
 from perdure.run import video
 from perdure.run.loop import LifetimeLoop
-from perdure.run.plan import RunSpec, load_plan, make_plan
+from perdure.run.plan import load_plan, make_plan
+from perdure.run.spec import RunSpec
 from perdure.run.video import LONGEST, Recorder, unseen
+from perdure.specs import Spec
 from perdure.store.log import LifetimeLog
 from perdure.suites.toy.envs import GridGoal
 from perdure.testing.agents import read_rows
@@ -265,7 +267,7 @@ def test_continuing_tasks_and_data_are_passed_over(tmp_path):
 
 
 def test_unseen_looks_at_evaluated_environments_alone():
-    made = perdure.registry.curriculum(perdure.registry.Spec("toy/blobs"))
+    made = perdure.registry.curriculum(Spec("toy/blobs"))
     assert unseen(made, {"toy": suite("toy")}) == []
     task = Task("toy", "bandit")
     made = Curriculum(

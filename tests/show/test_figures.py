@@ -16,7 +16,7 @@ import perdure
 from perdure import registry
 from perdure.errors import StoreError
 from perdure.show.colours import agent_styles, task_styles
-from perdure.show.figures import FORMATS, PLOTS, natives, style, table_bytes, write_figures
+from perdure.show.figures import FORMATS, PLOTS, benchmarks, style, table_bytes, write_figures
 from perdure.show.figures.spread import by_task
 from perdure.show.report import data, load
 
@@ -209,60 +209,68 @@ def estimate(value):
 EVIL = "$\\frac{1}$ </script>\u202e\x1b[31m \N{SNOWMAN}"
 
 
+def shown(kind, rows):
+    """A benchmark's record as figures get it."""
+    names = dict.fromkeys(r["metric"] for r in rows)
+    leads = [{"metric": n, "title": n, "better": "higher"} for n in names]
+    return {"suite": "x", "picture": kind, "bounds": (0.0, 1.0), "metrics": leads, "rows": rows}
+
+
 @pytest.fixture
-def made_up(monkeypatch):
+def made_up():
     """A study of three agents on the benchmarks' own measures."""
     agents, tasks = ("ewc", "si", EVIL), (f"x/{EVIL}", "x/reach", "x/push")
-    found = {
-        "openloris": [
+    rows = {
+        "spider": [
             {"axis": axis, "metric": axis, "agent": a, **estimate(0.4)}
             for a in agents for axis in ("Accuracy", "BWT", "FWT", "Over-all accuracy")
         ],
-        "metaworld": [
+        "bars": [
             {"metric": "metaworld.success", "agent": a, "task": t, **estimate(0.5)}
             for a in agents for t in tasks
         ],
-        "libero": [
+        "table": [
             {"agent": a, "metric": t, "title": t, "value": v, "error": nan, "n": 1, "reason": "n = 1"}
             for t in ("FWT", "NBT", "AUC") for a, v in zip(agents, (0.2, nan, 0.4), strict=True)
         ],
     }  # fmt: skip
-    monkeypatch.setattr(data, "natives", lambda study: found)
+    found = {kind: shown(kind, own) for kind, own in rows.items()}
     styles = {"agent_styles": agent_styles(agents), "task_styles": task_styles(tasks)}
     return SimpleNamespace(agents=agents, tasks=tasks, **styles), found
 
 
-@pytest.mark.parametrize("plot", [natives.openloris, natives.metaworld, natives.libero])
+@pytest.mark.parametrize("kind", ["spider", "bars", "table"])
 @pytest.mark.filterwarnings("ignore:Glyph")
-def test_benchmarks_own_pictures(plot, made_up):
+def test_benchmarks_own_pictures(kind, made_up, monkeypatch):
     study, found = made_up
+    monkeypatch.setattr(data, "benchmarks", lambda study: [found[kind]])
     with style.drawing():
-        (drawn,) = plot(study)
+        (drawn,) = benchmarks.benchmarks(study)
         pictures = dict(style.files_of(drawn.figure, ("png", "svg")))
-    assert drawn.tables == {"": found[drawn.name]} and len(pictures["png"]) > 5000
+    assert drawn.tables == {"": found[kind]["rows"]} and len(pictures["png"]) > 5000
     # A dollar sign is a dollar sign, and nothing in a name reaches the file as markup.
     assert b"</script>" not in pictures["svg"]
     with style.drawing():
-        by_task(study, found["metaworld"], study.tasks, "success").draw_without_rendering()
+        by_task(study, found["bars"]["rows"], study.tasks, "success").draw_without_rendering()
 
 
 @pytest.mark.parametrize("many", [False, True])
-def test_the_spider_has_a_spoke_for_each_of_many_agents(monkeypatch, many):
+def test_the_spider_has_a_spoke_for_each_of_many_agents(many):
     agents = ("naive", "lwf", "ewc", "si", "dgr")[: 5 if many else 2]
     averages = ("Accuracy", "BWT", "FWT", "Over-all accuracy")
     found = [
         {"axis": axis, "metric": axis, "agent": a, **estimate(0.1 * i + 0.01 * k)}
         for i, a in enumerate(agents) for k, axis in enumerate(averages)
     ]  # fmt: skip
-    monkeypatch.setattr(data, "natives", lambda study: {"openloris": found})
     with style.drawing():
-        (drawn,) = natives.openloris(SimpleNamespace(agent_styles=agent_styles(agents)))
-    (axes,) = drawn.figure.axes
+        study = SimpleNamespace(agent_styles=agent_styles(agents))
+        figure = benchmarks.spider(study, shown("spider", found))
+    (axes,) = figure.axes
     assert [t.get_text() for t in axes.get_xticklabels()] == list(agents if many else averages)
     lines = [line.get_ydata()[:-1].tolist() for line in axes.lines]
     rows = [[0.1 * i + 0.01 * k for k in range(4)] for i in range(len(agents))]
     assert lines == pytest.approx(np.transpose(rows) if many else np.array(rows))
-    (legend,) = drawn.figure.legends
+    (legend,) = figure.legends
     assert [t.get_text() for t in legend.get_texts()] == list(averages if many else agents)
 
 

@@ -339,25 +339,25 @@ def test_unequal_steps_fall_back_on_experiences(tmp_path):
     assert course.unit == "steps" and not course.exact
 
 
-def test_natives_by_suite(tmp_path):
+def test_benchmarks_of_the_suites(tmp_path):
     loris = made.make_run(tmp_path / "l", ("openloris/a", "openloris/b"), measure="accuracy")
-    found = data.natives(load([loris], metrics()))
-    assert set(found) == {"openloris"}
-    assert [r["axis"] for r in found["openloris"] if r["agent"] == "good"] == [
+    (found,) = data.benchmarks(load([loris], metrics()))
+    assert (found["suite"], found["picture"]) == ("openloris", "spider")
+    assert [r["axis"] for r in found["rows"] if r["agent"] == "good"] == [
         "Accuracy", "BWT", "FWT", "Over-all accuracy",
     ]  # fmt: skip
     setup = made.make_run(tmp_path / "w", ("metaworld/reach", "metaworld/push"))
-    bars = data.natives(load([setup], metrics()))["metaworld"]
-    assert {(r["agent"], r["task"]) for r in bars} == {
+    (bars,) = data.benchmarks(load([setup], metrics()))
+    assert {(r["agent"], r["task"]) for r in bars["rows"]} == {
         (a, t) for a in ("good", "poor") for t in ("metaworld/reach", "metaworld/push")
     }
     libero = made.make_run(tmp_path / "b", ("libero/a", "libero/b", "libero/c"))
     study = load([libero], metrics())
-    cell = only(data.natives(study)["libero"], agent="poor", title="NBT")
+    cell = only(data.benchmarks(study)[0]["rows"], agent="poor", title="NBT")
     values = [s.value for n, s in study.scores("libero.nbt").items() if n.startswith("poor")]
     assert cell["n"] == 3 and cell["value"] == pytest.approx(np.mean(values))
     assert cell["error"] == pytest.approx(np.std(values, ddof=1) / sqrt(3))
-    assert data.natives(load([made.make_run(tmp_path / "t")], metrics())) == {}
+    assert data.benchmarks(load([made.make_run(tmp_path / "t")], metrics())) == []
 
 
 def test_logs_of_another_kind(tmp_path):

@@ -16,8 +16,9 @@ from metaworld.types import Task as UpstreamTask
 from scipy.spatial.transform import Rotation
 
 from perdure.errors import CurriculumError, UnknownName
-from perdure.registry import Spec, curriculum, suite
+from perdure.registry import curriculum, suite
 from perdure.run.validate import validate
+from perdure.specs import Spec
 from perdure.suites.metaworld import cache, models, numerics, tasks
 from perdure.suites.metaworld.env import Sawyer
 from perdure.suites.metaworld.fast_env import fast_env

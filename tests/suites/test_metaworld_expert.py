@@ -11,11 +11,11 @@ pytest.importorskip("metaworld")
 
 from gymnasium import spaces
 
-from perdure.agents.adapters.expert import ExpertAgent
 from perdure.errors import AgentFault, CurriculumError, SpecError
-from perdure.registry import suite
+from perdure.registry import entries, load, suite
 from perdure.suites.metaworld import cache, demonstrations, tasks
 from perdure.suites.metaworld.env import Sawyer, Sawyers
+from perdure.suites.metaworld.expert import ExpertAgent
 from perdure.types import Context, Episode, Setup, Task
 
 SUITE = suite("metaworld")
@@ -31,6 +31,12 @@ def models_kept(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PERDURE_CACHE", str(shared / "perdure-cache"))
         yield
+
+
+def test_the_agent_is_found_by_its_name():
+    entry = entries("agents")["expert"]
+    assert entry.source == "perdure.suites.metaworld.expert" and "scripted" in entry.about
+    assert load("agents", "expert") is ExpertAgent
 
 
 def setup(*names, space=STATES):

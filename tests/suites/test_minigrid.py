@@ -21,7 +21,7 @@ import pytest
 
 from perdure import registry
 from perdure.errors import AgentFault, CurriculumError, MissingExtra, SpecError, UnknownName
-from perdure.registry import Spec
+from perdure.specs import Spec
 from perdure.types import Curriculum, Task
 
 pytest.importorskip("minigrid")

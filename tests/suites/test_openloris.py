@@ -25,7 +25,7 @@ from perdure.errors import (
     SpecError,
     UnknownName,
 )
-from perdure.registry import Spec
+from perdure.specs import Spec
 from perdure.suites.openloris import (
     cache,
     data,

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from perdure import registry
+from perdure.specs import Spec
 from perdure.suites._cartpole import CartPoles, first_doubles
 from perdure.types import Episode, Task
 
@@ -91,8 +92,8 @@ def test_rows_are_the_same_with_and_without_batched_stepping(tmp_path):
     from dataclasses import replace
 
     from kit import setting_of
+    from perdure.agents.compose import make_agent
     from perdure.run.loop import LifetimeLoop
-    from perdure.run.plan import make_agent
     from perdure.store.log import LifetimeLog
     from perdure.testing.agents import read_rows
     from perdure.types import Curriculum, Exposure, evaluate, learn
@@ -108,7 +109,7 @@ def test_rows_are_the_same_with_and_without_batched_stepping(tmp_path):
 
     found = []
     for name, config in {"a": batched, "b": replace(batched, suites={"gym": Plain()})}.items():
-        agent = make_agent(registry.Spec("random"), config.setup())
+        agent = make_agent(Spec("random"), config.setup())
         with LifetimeLog(tmp_path / name, "x", 0) as log:
             LifetimeLoop(config, agent, log).run()
         found.append(read_rows(tmp_path / name))

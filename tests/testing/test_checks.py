@@ -8,7 +8,7 @@ from gymnasium import spaces
 from perdure import registry
 from perdure.agent import Agent
 from perdure.measure.metric import metric
-from perdure.run.executors import Serial
+from perdure.run.executors.serial import Serial
 from perdure.testing import (
     CheckFailed,
     check_agent,

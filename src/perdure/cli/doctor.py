@@ -16,11 +16,11 @@ from rich.table import Table
 
 import perdure
 from perdure.errors import PerdureError
-from perdure.registry import EXTRAS
+from perdure.registry import EXTRAS, entries, suite
 
 CORE = ("numpy", "scipy", "gymnasium", "pyarrow", "matplotlib", "jinja2", "click", "rich")
 RENDERING = {"EGL": "libegl1", "OSMesa": "libosmesa6"}
-NEEDS_RENDERING = ("metaworld", "libero", "openloris")
+NEEDS_RENDERING = tuple(name for name, modules in EXTRAS.items() if "mujoco" in modules)
 
 
 def probe(modules: tuple[str, ...]) -> str:
@@ -65,16 +65,22 @@ def diagnose(console: Console) -> int:
             "[yellow]no EGL or OSMesa[/yellow]",
             f"apt-get install {packages} (for images from {', '.join(NEEDS_RENDERING)})",
         )
-    table.add_row("openloris data", *_openloris())
+    for name in entries("suites"):
+        row = _data(name)
+        if row is not None:
+            table.add_row(f"{name} data", *row)
     console.print(table)
     return 1 if broken else 0
 
 
-def _openloris() -> tuple[str, str]:
-    """Where its data is, or where it can be had."""
+def _data(name: str) -> tuple[str, str] | None:
+    """Where a suite's data are, or how they can be had; None if it needs none or is broken itself."""
     try:
-        from perdure.suites.openloris.data import where
-
-        return f"[green]{escape(str(where(None)))}[/green]", ""
+        found = suite(name)
+    except PerdureError:
+        return None
+    try:
+        folder = found.data_folder()
     except (PerdureError, ImportError) as e:
         return "[yellow]not here[/yellow]", escape(str(e))
+    return (f"[green]{escape(str(folder))}[/green]", "") if folder is not None else None

@@ -14,7 +14,7 @@ import click
 import perdure
 from perdure.errors import Interrupted, PerdureError
 
-PARTS = ("suites", "curricula", "agents", "strategies", "metrics")
+PARTS = ("suites", "curricula", "agents", "strategies", "metrics", "executors")
 
 
 class Group(click.Group):
@@ -207,7 +207,7 @@ def view(folders: tuple[Path, ...], port: int, anyway: bool) -> None:
 @click.argument("part", required=False, type=click.Choice((*PARTS, "tasks")))
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 def ls(part: str | None, as_json: bool) -> None:
-    """List what is there to run: suites, curricula, agents, strategies, metrics; and, if asked for,
+    """List what there is: suites, curricula, agents, strategies, metrics, executors; and, if asked for,
     the tasks of all suites."""
     from perdure.cli import verbs
 
@@ -217,7 +217,10 @@ def ls(part: str | None, as_json: bool) -> None:
 @main.command()
 @click.argument("name")
 def check(name: str) -> None:
-    """Check a task, suite, curriculum, agent, metric or run folder. Exit 0 only if all is well."""
+    """Check a task, suite, curriculum, agent, metric, executor or run folder.
+
+    Exit 0 only if all is well.
+    """
     from perdure.cli import verbs
 
     sys.exit(verbs.check(name))
@@ -237,7 +240,7 @@ def watch(folder: Path) -> None:
 @click.option("--out", "-o", type=click.Path(dir_okay=False, path_type=Path),
               help="The picture (SUITE.png).")  # fmt: skip
 def gallery(suite: str, out: Path | None) -> None:
-    """Draw contact sheets of what a suite shows (openloris)."""
+    """Draw contact sheets of what a suite shows, where it can."""
     from perdure.cli import verbs
 
     verbs.gallery(suite, out or Path(f"{suite}.png"))

@@ -137,13 +137,14 @@ def choose(names: Sequence[str]) -> list[Metric]:
     """The metrics of these names: one, a whole paper's (``libero``), or ``file.py:object``; all
     registered ones where none is named."""
     from perdure import registry
+    from perdure.specs import is_file_reference
 
     known = registry.metrics()
     if not names:
         return list(known.values())
     out: list[Metric] = []
     for name in names:
-        if registry.is_file_reference(name):
+        if is_file_reference(name):
             out += registry.as_metrics(registry.load_file(name), name)
         elif name in known:
             out.append(known[name])

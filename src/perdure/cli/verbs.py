@@ -16,8 +16,9 @@ from rich.markup import escape
 from perdure import registry
 from perdure.cli.terminal import say, tell
 from perdure.errors import Interrupted, SpecError, UnknownName
-from perdure.registry import Part, Spec
+from perdure.registry import Part
 from perdure.show.screen import SafeConsole
+from perdure.specs import Spec, is_file_reference
 from perdure.types import Curriculum
 
 
@@ -25,8 +26,9 @@ def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any], video: bo
     """Plan, execute, summarise."""
     from perdure.run.executors import make_executor
     from perdure.run.experiment import execute
-    from perdure.run.plan import RunSpec, make_plan
+    from perdure.run.plan import make_plan
     from perdure.run.signals import interruptible
+    from perdure.run.spec import RunSpec
     from perdure.show.live import LiveView
     from perdure.show.summary import by_task, summarise
     from perdure.store.run import Run
@@ -200,8 +202,15 @@ def _curricula() -> list[dict[str, str]]:
 
 def check(name: str) -> int:
     """Find out what a name is, and check it."""
+    from perdure.run.executors import make_executor
     from perdure.store.run import is_run
-    from perdure.testing import check_agent, check_metric, check_suite, check_task
+    from perdure.testing import (
+        check_agent,
+        check_executor,
+        check_metric,
+        check_suite,
+        check_task,
+    )
 
     path = Path(name)
     if is_run(path):
@@ -211,14 +220,17 @@ def check(name: str) -> int:
     spec = Spec.parse(name)
     if spec.name in registry.entries("suites"):
         return _verdict(name, _problems(check_suite, registry.suite(spec.name)))
-    metric = _find_metric(spec.name)
-    if metric is not None:
-        return _verdict(name, _problems(check_metric, metric))
-    found = _find_curriculum(spec)
-    if found is not None:
-        return _check_curriculum(found)
-    base = spec.name.split("+")[-1]
-    if registry.is_file_reference(spec.name) or base in registry.entries("agents"):
+    if spec.name in registry.entries("executors"):
+        return _verdict(name, _problems(check_executor, make_executor(name)))
+    *strategies, base = spec.parts
+    if not strategies:
+        metric = _find_metric(spec.name)
+        if metric is not None:
+            return _verdict(name, _problems(check_metric, metric))
+        found = _find_curriculum(spec)
+        if found is not None:
+            return _check_curriculum(found)
+    if is_file_reference(base) or base in registry.entries("agents"):
         return _verdict(name, _problems(check_agent, name))
     family, slash, rest = spec.name.partition("/")
     if slash and family in registry.entries("suites"):
@@ -233,7 +245,7 @@ def check(name: str) -> int:
         task = replace(task, params={**task.params, **spec.params})
         return _verdict(name, _problems(check_task, suite, task))
     known = [*registry.entries("suites"), *registry.entries("agents"), *registry.curricula()]
-    raise UnknownName("task, suite, curriculum, agent, metric or run folder", name, known)
+    raise UnknownName("task, suite, curriculum, agent, metric, executor or run folder", name, known)
 
 
 def _problems(checker: Callable[..., list[str] | None], *args: Any) -> list[str]:
@@ -249,7 +261,7 @@ def _problems(checker: Callable[..., list[str] | None], *args: Any) -> list[str]
 
 def _find_metric(name: str) -> Any:
     """The metric of this name or in this file; None if it is something else."""
-    if registry.is_file_reference(name):
+    if is_file_reference(name):
         thing = registry.load_file(name)
         return thing if hasattr(thing, "better") and hasattr(thing, "needs") else None
     paper, dot, _ = name.partition(".")
@@ -257,7 +269,7 @@ def _find_metric(name: str) -> Any:
 
 
 def _find_curriculum(spec: Spec) -> Curriculum | None:
-    if not registry.is_file_reference(spec.name):
+    if not is_file_reference(spec.name):
         return registry.curriculum(spec) if spec.name in registry.curricula() else None
     thing = registry.load_file(spec.name)
     if isinstance(thing, type) or (callable(thing) and "setup" in signature(thing).parameters):
@@ -311,7 +323,7 @@ def gallery(name: str, out: Path) -> None:
     """Contact sheets, where a suite can draw them."""
     draw = getattr(registry.suite(name), "gallery", None)
     if draw is None:
-        raise SpecError(f"suite {name} has no gallery; openloris has one")
+        raise SpecError(f"suite {name} has no gallery: it has no method gallery(out)")
     for path in draw(out):
         print(path)
 

@@ -40,7 +40,9 @@ def _over_stages(found: Sequence[tuple[Moment, str]]) -> Score:
     return Score(value, per_task, over_time=moments, notes=tuple(f"left out: {h}" for h in holes))
 
 
-@metric("cw.performance", better="higher", needs=("learning", "evaluations"))
+@metric(
+    "cw.performance", better="higher", needs=("learning", "evaluations"), title="Final performance"
+)
 def performance(life: LifetimeData) -> Score:
     """Mean score on the learned tasks at the end of life.
 
@@ -51,7 +53,7 @@ def performance(life: LifetimeData) -> Score:
     return mean_over_tasks(values, table.hole((-1, task) for task in tasks))
 
 
-@metric("cw.forgetting", better="lower", needs=("learning", "evaluations"))
+@metric("cw.forgetting", better="lower", needs=("learning", "evaluations"), title="Forgetting")
 def forgetting(life: LifetimeData) -> Score:
     """How much of the score at the end of a task's own stage is gone at the end of life.
 

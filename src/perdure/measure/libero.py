@@ -20,6 +20,7 @@ from math import isnan, nan
 import numpy as np
 
 from perdure.arrays import Array
+from perdure.measure.benchmark import Benchmark
 from perdure.measure.metric import LifetimeData, Score, mean_over_tasks, metric
 
 SHORT = 3
@@ -75,7 +76,7 @@ def _with_note(score: Score, curves: dict[str, Array]) -> Score:
     return replace(score, notes=(*score.notes, note))
 
 
-@metric("libero.fwt", better="higher", needs=("learning", "evaluations"))
+@metric("libero.fwt", better="higher", needs=("learning", "evaluations"), title="FWT")
 def fwt(life: LifetimeData) -> Score:
     """How quickly new tasks are learned: the mean of each task's curve in its own stage.
 
@@ -89,7 +90,7 @@ def fwt(life: LifetimeData) -> Score:
     return _with_note(mean_over_tasks(values, _never(curves)), curves)
 
 
-@metric("libero.nbt", better="lower", needs=("learning", "evaluations"))
+@metric("libero.nbt", better="lower", needs=("learning", "evaluations"), title="NBT")
 def nbt(life: LifetimeData) -> Score:
     """How much of the best score on a task is lost in later stages; negative for a gain.
 
@@ -109,7 +110,7 @@ def nbt(life: LifetimeData) -> Score:
     return mean_over_tasks(values, _never(earlier) or _missing_later(life))
 
 
-@metric("libero.auc", better="higher", needs=("learning", "evaluations"))
+@metric("libero.auc", better="higher", needs=("learning", "evaluations"), title="AUC")
 def auc(life: LifetimeData) -> Score:
     """Mean score on a task from its own stage to the end of life.
 
@@ -128,4 +129,10 @@ def auc(life: LifetimeData) -> Score:
     return _with_note(score, curves)
 
 
-metrics = (fwt, nbt, auc)
+BENCHMARK = Benchmark(
+    "libero",
+    "LIBERO",
+    leads=("libero.fwt", "libero.nbt", "libero.auc"),
+    about="FWT and AUC ↑, NBT ↓; mean ± standard error over lifetimes.",
+)
+metrics = BENCHMARK.of(fwt, nbt, auc)

@@ -14,6 +14,7 @@ from math import nan
 
 import numpy as np
 
+from perdure.measure.benchmark import Benchmark
 from perdure.measure.metric import LifetimeData, Score, mean_over_tasks, metric
 
 
@@ -47,7 +48,7 @@ def _final_rates(life: LifetimeData, column: str) -> Score:
     return Score(score.value, score.per_task, notes=tuple(notes))
 
 
-@metric("metaworld.success", better="higher", needs=("success",))
+@metric("metaworld.success", better="higher", needs=("success",), title="Success")
 def success(life: LifetimeData) -> Score:
     """Share of episodes that succeed at any step, at the last evaluation of each task.
 
@@ -65,4 +66,16 @@ def success_end(life: LifetimeData) -> Score:
     return _final_rates(life, "success_end")
 
 
-metrics = (success, success_end)
+BENCHMARK = Benchmark(
+    "metaworld",
+    "Meta-World: success by task",
+    leads=("metaworld.success",),
+    picture="bars",
+    about=(
+        "Share of episodes that succeed, at each task’s last evaluation; mean over lifetimes and 95 % "
+        "interval, with an arrow where it goes on beyond what success can be."
+    ),
+    bounds=(0.0, 1.0),
+    adapted="metaworld.success",
+)
+metrics = BENCHMARK.of(success, success_end)

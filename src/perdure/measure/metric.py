@@ -17,13 +17,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isnan, nan
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from perdure.errors import MeasureError, UnknownName
 from perdure.measure.matrix import Matrix, evaluation_matrix
 from perdure.store.history import History
+
+if TYPE_CHECKING:
+    from perdure.measure.benchmark import Benchmark
 
 Better = Literal["higher", "lower"]
 Scorer: TypeAlias = Callable[[History], Mapping[str, "Score"]]
@@ -126,6 +129,10 @@ class Metric:
     better: Better
     needs: tuple[str, ...]
     function: Callable[[LifetimeData], Score | float | Mapping[str, float]]
+    title: str = ""
+    """What people call it; as a column's head."""
+    benchmark: Benchmark | None = field(default=None, compare=False, repr=False)
+    """How the benchmark that it belongs to shows its results."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -155,14 +162,14 @@ class Metric:
 
 
 def metric(
-    name: str, *, better: Better, needs: Sequence[str] = ()
+    name: str, *, better: Better, needs: Sequence[str] = (), title: str = ""
 ) -> Callable[[Callable[[LifetimeData], Score | float | Mapping[str, float]]], Metric]:
     """Turn a function of a :class:`LifetimeData` into a metric. It gives a Score, a number, or one number a
     task; its docstring's first line says what it measures."""
 
     def decorate(function: Callable[[LifetimeData], Score | float | Mapping[str, float]]) -> Metric:
         about = (function.__doc__ or "").strip().split("\n")[0]
-        return Metric(name, about, better, tuple(needs), function)
+        return Metric(name, about, better, tuple(needs), function, title)
 
     return decorate
 

@@ -13,6 +13,7 @@ from math import nan
 import numpy as np
 
 from perdure.arrays import Array
+from perdure.measure.benchmark import Benchmark
 from perdure.measure.metric import LifetimeData, Score, metric
 
 
@@ -36,7 +37,7 @@ def _grid(life: LifetimeData) -> tuple[Array, str]:
     return np.ones((n, n), bool), table.irregular
 
 
-@metric("openloris.accuracy", better="higher", needs=("learning", "evaluations"))
+@metric("openloris.accuracy", better="higher", needs=("learning", "evaluations"), title="Accuracy")
 def accuracy(life: LifetimeData) -> Score:
     """Mean score on the tasks learned so far, over all stages.
 
@@ -46,7 +47,7 @@ def accuracy(life: LifetimeData) -> Score:
     return _mean_of(life, np.tril(grid), why)
 
 
-@metric("openloris.bwt", better="higher", needs=("learning", "evaluations"))
+@metric("openloris.bwt", better="higher", needs=("learning", "evaluations"), title="BWT")
 def bwt(life: LifetimeData) -> Score:
     """Mean score on tasks of earlier stages, over all stages.
 
@@ -56,7 +57,7 @@ def bwt(life: LifetimeData) -> Score:
     return _mean_of(life, np.tril(grid, -1), why or "one task was learned: nothing came after it")
 
 
-@metric("openloris.fwt", better="higher", needs=("learning", "evaluations"))
+@metric("openloris.fwt", better="higher", needs=("learning", "evaluations"), title="FWT")
 def fwt(life: LifetimeData) -> Score:
     """Mean score on tasks of later stages, over all stages.
 
@@ -66,7 +67,12 @@ def fwt(life: LifetimeData) -> Score:
     return _mean_of(life, np.triu(grid, 1), why or "one task was learned: nothing came before it")
 
 
-@metric("openloris.overall", better="higher", needs=("learning", "evaluations"))
+@metric(
+    "openloris.overall",
+    better="higher",
+    needs=("learning", "evaluations"),
+    title="Over-all accuracy",
+)
 def overall(life: LifetimeData) -> Score:
     """Mean score on all tasks, over all stages.
 
@@ -76,4 +82,11 @@ def overall(life: LifetimeData) -> Score:
     return _mean_of(life, grid, why)
 
 
-metrics = (accuracy, bwt, fwt, overall)
+BENCHMARK = Benchmark(
+    "openloris",
+    "OpenLORIS-Object",
+    leads=("openloris.accuracy", "openloris.bwt", "openloris.fwt", "openloris.overall"),
+    picture="spider",
+    bounds=(0.0, 1.0),
+)
+metrics = BENCHMARK.of(accuracy, bwt, fwt, overall)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure.errors import MeasureError
+from perdure.measure.outlines import StoredExposure, stored_blocks, stored_task_id
 from perdure.store.history import History, read_experts, read_lifetime
 from perdure.store.run import LifetimeInfo, Run, is_run, runs_below
 
@@ -141,25 +142,25 @@ def _curriculum(run: Run) -> tuple[str, tuple[str, ...]]:
 def _outline(curriculum: Mapping[str, Any]) -> list[str]:
     """A stored curriculum in words, a line for each block, without numbers that shift."""
     lines = [f"curriculum {curriculum.get('name', '')}"]
-    for part, mark in (("before", "before deployment: "), ("blocks", "")):
-        for block in curriculum.get(part, ()):
-            how = " side by side" if block.get("parallel") else ""
-            line = f"{mark}{block['kind']}{how} {_exposures(block['exposures'])}"
-            lines.append(line + (f"; then {_exposures(block['then'])}" if "then" in block else ""))
+    for block in stored_blocks(curriculum):
+        mark = "before deployment: " if block.before else ""
+        how = " side by side" if block.parallel else ""
+        line = f"{mark}{block.kind}{how} {_exposures(block.exposures)}"
+        lines.append(line + (f"; then {_exposures(block.then)}" if block.then else ""))
     if curriculum.get("generated"):
-        tasks = ", ".join(_task_id(t) for t in curriculum.get("tasks", ()))
+        tasks = ", ".join(
+            _task(stored_task_id(t), t.get("params", {})) for t in curriculum.get("tasks", ())
+        )
         lines.append(f"then blocks generated from the results, on {tasks}")
     return lines
 
 
-def _exposures(exposures: Sequence[Mapping[str, Any]]) -> str:
-    return ", ".join(f"{_task_id(e['task'])} × {e['amount']:,} {e['unit']}" for e in exposures)
+def _exposures(exposures: Sequence[StoredExposure]) -> str:
+    return ", ".join(f"{_task(e.task, e.params)} × {e.amount:,} {e.unit}" for e in exposures)
 
 
-def _task_id(task: Mapping[str, Any]) -> str:
-    variant = f"@{task['variant']}" if task.get("variant") else ""
-    params = f" {json.dumps(task['params'], sort_keys=True)}" if task.get("params") else ""
-    return f"{task['suite']}/{task['name']}{variant}{params}"
+def _task(task: str, params: Mapping[str, Any]) -> str:
+    return f"{task} {json.dumps(params, sort_keys=True)}" if params else task
 
 
 def _run_sources(run: Run, prefix: str, given: Experts, measure: str | None) -> list[Source]:

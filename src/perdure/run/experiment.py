@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from perdure.agents.compose import Factory
 from perdure.run.executors import make_executor
 from perdure.run.lifetime import Outcome, finished, say
-from perdure.run.plan import Factory, Job, Plan, RunSpec, make_plan
+from perdure.run.plan import Job, Plan, make_plan
 from perdure.run.signals import interruptible
+from perdure.run.spec import RunSpec
 from perdure.run.video import FOLDER, encoder, unseen
 from perdure.store.run import Run
 

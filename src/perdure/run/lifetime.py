@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from perdure.errors import AgentFault, StoreError
-from perdure.registry import Spec, is_file_reference
 from perdure.run.loop import LifetimeLoop
-from perdure.run.plan import Job, Plan, refuse_changed
+from perdure.run.persistence import refuse_changed
+from perdure.run.plan import Job, Plan
 from perdure.run.progress import Progress
 from perdure.run.video import FOLDER, Recorder
+from perdure.specs import Spec, is_file_reference
 from perdure.store import files
 from perdure.store.log import Lifetime, LifetimeLog
 
@@ -167,7 +168,7 @@ def provenance() -> dict[str, Any]:
 
 def code(plan: Plan, job: Job) -> dict[str, str]:
     """Digests of the files that an agent or a curriculum of one's own is written in."""
-    names = (plan.agents[job.agent].name, Spec.parse(plan.spec.curriculum).name)
+    names = (*plan.agents[job.agent].parts, Spec.parse(plan.spec.curriculum).name)
     paths = [Path(n.rpartition(":")[0]) for n in names if is_file_reference(n)]
     return {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths if p.is_file()}
 

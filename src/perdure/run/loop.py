@@ -10,6 +10,7 @@ import numpy as np
 
 from perdure.agent import Agent
 from perdure.errors import AgentFault, CurriculumError
+from perdure.names import join_task_id
 from perdure.run.agent_state import AgentState
 from perdure.run.config import LifetimeConfig
 from perdure.run.data_runner import DataRunner
@@ -152,7 +153,7 @@ class LifetimeLoop:
         """A task as it stands in a row; the same for many rows."""
         if e.task is not self._task[0]:
             task = e.task
-            self._task = (task, f"{task.suite}/{task.name}", params_json(task.params))
+            self._task = (task, join_task_id(task.suite, task.name), params_json(task.params))
         return self._task
 
     def tick(self, runner: Runner) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import nan
 
+from perdure.names import join_task_id
 from perdure.store.rows import Row
 
 
@@ -19,7 +20,7 @@ class RunningResults:
 
     def add(self, row: Row) -> None:
         """Count a row in."""
-        task = f"{row.task}@{row.variant}" if row.variant else row.task
+        task = join_task_id("", row.task, row.variant)
         sums = self._sums.setdefault((row.block, task, row.learning), {"steps": [0.0, 0]})
         sums["steps"][0] += row.steps
         sums["steps"][1] += 1

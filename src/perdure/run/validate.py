@@ -22,6 +22,13 @@ class Ground:
     action_space: gymnasium.Space[Any]
 
 
+def ground_of(curriculum: Curriculum) -> Ground:
+    """What a curriculum stands on that has been validated: all tasks share the first one's spaces."""
+    suites = {task.suite: suite_of(task) for task in curriculum.tasks}
+    first = curriculum.tasks[0]
+    return Ground(suites, *suites[first.suite].spaces(first))
+
+
 def validate(curriculum: Curriculum) -> Ground:
     """Check every task with its own parameters; an error says where in the curriculum."""
     wheres: dict[str, str] = {}

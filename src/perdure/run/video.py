@@ -30,7 +30,7 @@ import numpy as np
 from gymnasium import spaces
 
 from perdure.errors import EnvironmentFault, MissingExtra, StoreError
-from perdure.names import slug
+from perdure.names import task_slug
 from perdure.run.progress import BEAT
 from perdure.run.vector import reset_env
 from perdure.store import files
@@ -208,7 +208,7 @@ class Recorder:
             return e
         finally:
             temporary.unlink(missing_ok=True)
-        name = f"{slug(e.task.replace('@', '~'))}-{e.exp:08d}.mp4"
+        name = f"{task_slug(e.task)}-{e.exp:08d}.mp4"
         files.write_file(self.folder / name, data)
         return replace(e, film=replace(film, file=name), actions=())
 

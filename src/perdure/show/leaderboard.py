@@ -19,6 +19,7 @@ from perdure.measure.gem import acc
 from perdure.measure.l2m import CORE, paper
 from perdure.measure.l2m import metrics as l2m_metrics
 from perdure.measure.metric import Metric
+from perdure.measure.outlines import stored_blocks
 from perdure.measure.results import Measured, measure_paper, read_all
 from perdure.measure.stats import Estimate, mean_interval
 from perdure.store.history import History
@@ -282,18 +283,13 @@ def _outline(curriculum: Mapping[str, Any]) -> str:
     """A stored curriculum's tasks and budgets in one line."""
     if curriculum.get("generated"):
         return f"{len(curriculum.get('tasks', ()))} tasks, blocks generated as it goes"
-    blocks = [*curriculum.get("before", ()), *curriculum.get("blocks", ())]
+    blocks = list(stored_blocks(curriculum))
     totals: dict[str, Counter[str]] = {"learning": Counter(), "evaluation": Counter()}
     tasks = set()
     for block in blocks:
-        learns = "evaluation" if block["kind"] == "eval" else "learning"
-        for what, exposures in (
-            (learns, block["exposures"]),
-            ("evaluation", block.get("then", ())),
-        ):
-            for e in exposures:
-                totals[what][e["unit"]] += e["amount"]
-                tasks.add((e["task"]["suite"], e["task"]["name"], e["task"].get("variant", "")))
+        for what, e in block.purposes:
+            totals[what][e.unit] += e.amount
+            tasks.add(e.task)
     parts = [f"{len(tasks)} tasks", f"{len(blocks)} blocks"]
     parts += [
         f"{what} {' + '.join(f'{n:,} {unit}' for unit, n in units.items())}"

@@ -22,6 +22,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from perdure.names import join_task_id
 from perdure.store.history import PREFERRED
 from perdure.store.lock import Lock
 from perdure.store.log import Lifetime
@@ -228,7 +229,7 @@ def final_score(folder: Path) -> tuple[float, str, int] | None:
         for r in evals:
             for measure in PREFERRED:
                 if r["block"] == block and r.get(measure) is not None:
-                    task = f"{r['task']}@{r['variant']}"
+                    task = join_task_id("", r["task"], r["variant"])
                     scores.setdefault(measure, {}).setdefault(task, []).append(r[measure])
         if rows and rows[0]["block"] < block:
             break

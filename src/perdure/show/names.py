@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from perdure.names import join_task_id, split_task_id
+
 
 def task_labels(tasks: Sequence[str]) -> dict[str, str]:
     """Task ids without what all have in common: the suite, and of variants of one task its name."""
-    suites = {t.split("/")[0] for t in tasks}
-    cut = len(suites) == 1 and all("/" in t for t in tasks)
-    labels = {t: t.split("/", 1)[1] if cut else t for t in tasks}
-    names = {label.split("@")[0] for label in labels.values()}
-    if len(names) == 1 and len(labels) > 1 and all("@" in label for label in labels.values()):
-        return {t: label.split("@", 1)[1] for t, label in labels.items()}
-    return labels
+    split = {t: split_task_id(t) for t in tasks}
+    suites = {suite for suite, _, _ in split.values()}
+    if len(suites) > 1:
+        return {t: t for t in tasks}
+    names = {name for _, name, _ in split.values()}
+    if len(names) == 1 and len(split) > 1 and all(variant for _, _, variant in split.values()):
+        return {t: variant for t, (_, _, variant) in split.items()}
+    return {t: join_task_id("", name, variant) for t, (_, name, variant) in split.items()}

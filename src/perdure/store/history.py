@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from perdure.arrays import Array
 from perdure.errors import UnknownName
+from perdure.names import join_task_id
 from perdure.store import rows
 from perdure.store.log import Lifetime
 from perdure.store.run import Run
@@ -210,7 +211,7 @@ def task_ids(table: pa.Table) -> tuple[list[str], Array]:
     labels = []
     for pair in pairs.tolist():
         name, kind = tasks[pair // len(variants)], variants[pair % len(variants)]
-        labels.append(f"{name}@{kind}" if kind else name)
+        labels.append(join_task_id("", name, kind))
     return _in_order(labels, index)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure.errors import MissingExtra, StoreError
+from perdure.names import join_task_id
 from perdure.store.files import new_folder
 from perdure.store.log import Lifetime
 from perdure.store.rows import MEASURES, flatten
@@ -61,7 +62,7 @@ def points(lifetime: Path) -> Iterator[Point]:
     means: dict[str, list[float]] = {}
     under_way: tuple[int, int] | None = None
     for row, measures in _rows(lifetime):
-        task = f"{row['task']}@{row['variant']}" if row["variant"] else row["task"]
+        task = join_task_id("", row["task"], row["variant"])
         here = (row["block"], row["learning_steps"])
         if under_way is not None and (row["learning"] or here != under_way):
             yield under_way[1], _averaged(means)

@@ -8,11 +8,13 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from perdure.agents.compose import Factory
 from perdure.errors import ActionRefused, PerdureError
-from perdure.registry import Spec
-from perdure.run.executors import Serial
+from perdure.run.executors.serial import Serial
 from perdure.run.lifetime import Outcome
-from perdure.run.plan import Factory, Plan, RunSpec, make_plan
+from perdure.run.plan import Plan, make_plan
+from perdure.run.spec import RunSpec
+from perdure.specs import Spec
 from perdure.store import rows
 from perdure.store.log import Lifetime
 from perdure.testing.report import CheckFailed, global_rng_untouched

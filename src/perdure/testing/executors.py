@@ -5,9 +5,11 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from perdure.run.executors import Executor, Serial
+from perdure.run.executors import Executor
+from perdure.run.executors.serial import Serial
 from perdure.run.lifetime import Outcome
-from perdure.run.plan import Plan, RunSpec, make_plan
+from perdure.run.plan import Plan, make_plan
+from perdure.run.spec import RunSpec
 from perdure.testing import faulty
 from perdure.testing.agents import read_rows
 from perdure.testing.report import CheckFailed

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from perdure.errors import CurriculumError, PerdureError
+from perdure.names import join_task_id
 from perdure.registry import curriculum as build
 from perdure.registry import entries
 from perdure.run.validate import validate
@@ -28,7 +29,7 @@ def check_suite(suite: Suite) -> None:
         problems.append(f"suite {suite.name} lists {double} twice")
     for task in tasks:
         try:
-            found = suite.task(task.id.split("/", 1)[1])
+            found = suite.task(join_task_id("", task.name, task.variant))
             if found.key != task.key:
                 problems.append(f"suite.task({task.id!r}) gives another task: {found.key}")
         except PerdureError as e:
@@ -52,7 +53,7 @@ def _curriculum_problems(suite: Suite) -> list[str]:
     for name, builder in suite.curricula().items():
         try:
             if registered:
-                from perdure.registry import Spec
+                from perdure.specs import Spec
 
                 made = build(Spec(f"{suite.name}/{name}"))
                 if len(made.tasks) <= 3:

@@ -13,8 +13,10 @@ from perdure.agent import Agent
 from perdure.agents.adapters import _standins
 from perdure.agents.adapters._globals import Guest
 from perdure.errors import AgentFault, SpecError
-from perdure.registry import is_file_reference, load_file
+from perdure.names import split_task_id
+from perdure.registry import load_file
 from perdure.seeds import pack_rng, seed_for, unpack_rng
+from perdure.specs import is_file_reference
 from perdure.types import Array, Batch, Context, Setup, State, Transitions
 
 NEEDED = ("choose_actions", "receive_transitions")
@@ -208,8 +210,8 @@ def _names(tasks: tuple[str, ...] | None) -> tuple[str | None, str | None]:
     """Task and variant as TELLA names them, from ids like ``suite/name@variant``."""
     if not tasks:
         return None, None
-    split = [task.partition("/")[2].partition("@") for task in tasks]
-    names = dict.fromkeys(name for name, _, _ in split)
+    split = [split_task_id(task) for task in tasks]
+    names = dict.fromkeys(name for _, name, _ in split)
     variants = dict.fromkeys(variant or "Default" for _, _, variant in split)
     return "+".join(names), "+".join(variants)
 

@@ -71,13 +71,13 @@ def works_with(strategy: type[Strategy]) -> tuple[list[str], dict[str, str]]:
 
     Classes alone decide, no set-up is made. What a class leaves to its instances, as PPO leaves
     whether it predicts logits, is asked again when the agent is made. Adapters wrap other
-    libraries' agents and are not loaded: they are closed boxes. A learner that cannot be loaded is
+    libraries' agents, and so do suites that bring some: they are closed boxes and not loaded. A learner that cannot be loaded is
     refused in the words of its error.
     """
     able: list[str] = []
     refused: dict[str, str] = {}
     for name, entry in registry.entries("agents").items():
-        if entry.source.startswith("perdure.agents.adapters."):
+        if entry.source.startswith(("perdure.agents.adapters.", "perdure.suites.")):
             refused[name] = CLOSED
             continue
         try:

@@ -49,6 +49,9 @@ _FORMULAS = {
 }  # fmt: skip
 """How preset `paper` computes each; docs/design/metrics.md has the reasons."""
 
+_TITLES = {"ft": "Forward transfer", "bt": "Backward transfer"}
+"""Where a description does not begin with what people call it."""
+
 CORE = ("l2m.pm", "l2m.ft", "l2m.bt", "l2m.rp", "l2m.se")
 """What the document calls its core metrics."""
 
@@ -60,7 +63,7 @@ def _reader(short: str) -> Metric:
         return life.l2m[short]
 
     read.__doc__ = f"{about}\n\n{_FORMULAS[short]}"
-    return Metric(f"l2m.{short}", about, better, needs, read)
+    return Metric(f"l2m.{short}", about, better, needs, read, _TITLES.get(short, ""))
 
 
 metrics = tuple(_reader(row[0]) for row in _TABLE)

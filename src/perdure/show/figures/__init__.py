@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure.errors import StoreError
-from perdure.show.figures import experts, heat, lifetimes, natives, spread
+from perdure.show.figures import benchmarks, experts, heat, lifetimes, spread
 from perdure.show.figures.style import Drawn, drawing, files_of
 from perdure.show.report.numbers import Record
 from perdure.show.report.study import Study
@@ -39,9 +39,7 @@ PLOTS: tuple[Callable[[Study], Iterator[Drawn]], ...] = (
     spread.improvement,
     spread.aggregates,
     spread.orders,
-    natives.openloris,
-    natives.metaworld,
-    natives.libero,
+    benchmarks.benchmarks,
 )
 
 

@@ -16,20 +16,36 @@ from typing import Any
 
 from perdure.show.colours import Style
 from perdure.show.names import task_labels
+from perdure.show.report.benchmarks import benchmarks
 from perdure.show.report.curves import lifetime_curves, single_lifetimes, tidy
 from perdure.show.report.experts import expert_curves
 from perdure.show.report.facts import method, outline, unmeasured
 from perdure.show.report.headline import everything, headline
 from perdure.show.report.matrices import forgetting, matrices, transfer
-from perdure.show.report.natives import natives
 from perdure.show.report.numbers import Record, packed, rounded
 from perdure.show.report.spread import distributions, final_scores, improvement, orders, profiles
 from perdure.show.report.study import Study
 
 __all__ = [
-    "distributions", "everything", "expert_curves", "final_scores", "forgetting", "headline",
-    "improvement", "lifetime_curves", "matrices", "method", "natives", "orders", "outline",
-    "page_data", "profiles", "single_lifetimes", "tidy", "transfer", "unmeasured",
+    "benchmarks",
+    "distributions",
+    "everything",
+    "expert_curves",
+    "final_scores",
+    "forgetting",
+    "headline",
+    "improvement",
+    "lifetime_curves",
+    "matrices",
+    "method",
+    "orders",
+    "outline",
+    "page_data",
+    "profiles",
+    "single_lifetimes",
+    "tidy",
+    "transfer",
+    "unmeasured",
 ]  # fmt: skip
 
 
@@ -61,7 +77,7 @@ def page_data(study: Study) -> dict[str, Any]:
         "profiles": packed(profiles(study)),
         "improvement": rounded(improvement(study)),
         "orders": rounded(orders(study)),
-        "natives": rounded(natives(study)),
+        "benchmarks": rounded(benchmarks(study)),
     }
 
 

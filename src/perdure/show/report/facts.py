@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from perdure.measure.outlines import stored_blocks
 from perdure.show.report.numbers import LEVEL, Record
-from perdure.show.report.strips import curricula, joined, task_id
+from perdure.show.report.strips import curricula, joined
 from perdure.show.report.study import Folder, Study
 from perdure.store.history import History
 
@@ -63,12 +64,10 @@ def _range(values: Sequence[int]) -> list[int]:
 
 
 def _params(study: Study, task: str) -> str:
-    for folder in study.folders:
-        for part in ("before", "blocks"):
-            for block in folder.curriculum.get(part, ()):
-                for e in (*block["exposures"], *block.get("then", ())):
-                    if task_id(e["task"]) == task and e["task"].get("params"):
-                        return json.dumps(e["task"]["params"], sort_keys=True)
+    blocks = (b for folder in study.folders for b in stored_blocks(folder.curriculum))
+    for _, e in (pair for block in blocks for pair in block.purposes):
+        if e.task == task and e.params:
+            return json.dumps(e.params, sort_keys=True)
     return ""
 
 

@@ -7,46 +7,30 @@ from collections.abc import Mapping, Sequence
 from math import isnan
 from typing import Any
 
+from perdure.measure.benchmark import Benchmark
 from perdure.measure.compare import FEWEST, Comparison, Family, compare_metrics
 from perdure.measure.l2m import CORE
 from perdure.measure.metric import Metric
 from perdure.measure.stats import mean_interval
+from perdure.names import split_task_id
 from perdure.show.report.numbers import LEVEL, Record, estimate
 from perdure.show.report.study import Study
 
 FEW = 9
 """So many metrics are all headlines."""
 BASIC = ("cw.performance", "cw.forgetting")
-NATIVE = {
-    "openloris": ("openloris.accuracy", "openloris.bwt", "openloris.fwt", "openloris.overall"),
-    "metaworld": ("metaworld.success",),
-    "libero": ("libero.fwt", "libero.nbt", "libero.auc"),
-}
-"""By suite: what its own paper reports."""
-ADAPTED = "metaworld.success"
-"""The metric that counts evaluations within adapt blocks."""
-TITLES = {
-    "cw.performance": "Final performance",
-    "cw.forgetting": "Forgetting",
-    "l2m.pm": "Performance maintenance",
-    "l2m.ft": "Forward transfer",
-    "l2m.bt": "Backward transfer",
-    "l2m.rp": "Relative performance",
-    "l2m.se": "Sample efficiency",
-    "openloris.accuracy": "Accuracy",
-    "openloris.bwt": "BWT",
-    "openloris.fwt": "FWT",
-    "openloris.overall": "Over-all accuracy",
-    "metaworld.success": "Success",
-    "libero.fwt": "FWT",
-    "libero.nbt": "NBT",
-    "libero.auc": "AUC",
-}
+"""What leads whatever the benchmark."""
 
 
 def suites(study: Study) -> list[str]:
     """The suites of the tasks, where task ids have one."""
-    return list(dict.fromkeys(t.split("/")[0] for t in study.tasks if "/" in t))
+    return list(dict.fromkeys(filter(None, (split_task_id(t)[0] for t in study.tasks))))
+
+
+def own_benchmarks(study: Study) -> list[Benchmark]:
+    """The benchmarks that some of the tasks belong to, in the tasks' order."""
+    known = {m.benchmark.suite: m.benchmark for m in study.metrics if m.benchmark}
+    return [known[s] for s in suites(study) if s in known]
 
 
 def chosen(study: Study) -> list[Metric]:
@@ -54,10 +38,11 @@ def chosen(study: Study) -> list[Metric]:
     that no lifetime has come last."""
     if len(study.metrics) <= FEW:
         return list(study.metrics)
-    wanted = [*(n for s in suites(study) for n in NATIVE.get(s, ())), *BASIC, *CORE]
+    wanted = [*(n for b in own_benchmarks(study) for n in b.leads), *BASIC, *CORE]
     if any(h.adapt.any() for h in study.histories.values()):
-        # What counts is then measured after adapting, and only this metric looks there.
-        wanted = list(dict.fromkeys([ADAPTED, *wanted]))
+        # What counts is then measured after adapting, and only these metrics look there.
+        adapted = [m.benchmark.adapted for m in study.metrics if m.benchmark]
+        wanted = list(dict.fromkeys([*filter(None, adapted), *wanted]))
     known = {m.name: m for m in study.metrics}
     found = [known[n] for n in wanted if n in known]
     return sorted(found, key=lambda m: all(isnan(s.value) for s in study.scores(m.name).values()))
@@ -65,8 +50,8 @@ def chosen(study: Study) -> list[Metric]:
 
 def title(metric: Metric) -> str:
     """What people call the metric."""
-    if metric.name in TITLES:
-        return TITLES[metric.name]
+    if metric.title:
+        return metric.title
     name, colon, _ = metric.about.partition(":")
     return name if colon and len(name) < 40 else metric.name
 

@@ -19,13 +19,13 @@ from perdure.show.colours import Style
 from perdure.show.report import data
 from perdure.show.report.numbers import Record
 from perdure.show.report.study import Folder, Study
-from perdure.show.report.tables import libero_table, number, order_table, spread_cells, table
+from perdure.show.report.tables import benchmark_tables, number, order_table, spread_cells, table
 from perdure.store.plain import visible
 
 __all__ = ["TEMPLATES", "Section", "clean", "embedded", "number", "render"]
 
 TEMPLATES = Path(__file__).parent / "templates"
-SCRIPTS = ("base", "draw", "line", "curves", "experts", "heat", "rows", "natives", "main")
+SCRIPTS = ("base", "draw", "line", "curves", "experts", "heat", "rows", "benchmarks", "main")
 STRIP = 400
 """Blocks that a strip shows one by one; of more, neighbours are drawn together."""
 
@@ -63,7 +63,7 @@ def render(study: Study, *, title: str | None = None, sections: Sequence[Section
             "unmeasured": data.unmeasured(study),
             "method": data.method(study),
             "orders": order_table(data.orders(study)),
-            "libero": libero_table(data.natives(study).get("libero", ())),
+            "benchmarks": [benchmark_tables(b) for b in data.benchmarks(study)],
             "n": len(study.histories),
             "bounded": study.bounds is not None,
             "differ": len({f.fingerprint for f in study.folders}) > 1,
@@ -82,7 +82,7 @@ def render(study: Study, *, title: str | None = None, sections: Sequence[Section
         has=_has(charts),
         many_pairs=len(charts["improvement"]) > LONG,
         sections=sections,
-        pictures=bool(set(charts["natives"]) - {"libero"}),
+        pictures=any(b["picture"] != "table" for b in charts["benchmarks"]),
         script=script,
         style=Markup(_styles(study) + (TEMPLATES / "report.css").read_text("utf-8")),
         policy=(

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from perdure.measure.outlines import StoredExposure, stored_blocks
 from perdure.show.report.numbers import Record
 from perdure.show.report.study import Folder, Study
 from perdure.show.report.timeline import EVALUATION, EVALUATIONS, Course, Timeline
@@ -114,23 +115,15 @@ def _label(
     return " · ".join([*words, f"n = {len(own)}"])
 
 
-def task_id(task: Mapping[str, Any]) -> str:
-    """The id of a stored task."""
-    variant = f"@{task['variant']}" if task.get("variant") else ""
-    return f"{task['suite']}/{task['name']}{variant}"
-
-
 def _planned(curriculum: Mapping[str, Any]) -> list[Record]:
     """The blocks of a stored curriculum."""
-    blocks: list[Record] = []
-    for part in ("before", "blocks"):
-        for block in curriculum.get(part, ()):
-            made = {
-                "block": len(blocks), "kind": block["kind"], "before": part == "before",
-                "parallel": bool(block.get("parallel")),
-                "exposures": _exposures(block["exposures"]), "then": _exposures(block.get("then", ())),
-            }  # fmt: skip
-            blocks.append(made)
+    blocks: list[Record] = [
+        {
+            "block": number, "kind": b.kind, "before": b.before, "parallel": b.parallel,
+            "exposures": _exposures(b.exposures), "then": _exposures(b.then),
+        }
+        for number, b in enumerate(stored_blocks(curriculum))
+    ]  # fmt: skip
     units = {e["unit"] for b in blocks if b["kind"] == "learn" for e in b["exposures"]}
     amounts = [
         float(sum(e["amount"] for e in b["exposures"]) if len(units) == 1 else 1)
@@ -141,10 +134,8 @@ def _planned(curriculum: Mapping[str, Any]) -> list[Record]:
     return _weighed(blocks, amounts)
 
 
-def _exposures(exposures: Iterable[Mapping[str, Any]]) -> list[Record]:
-    return [
-        {"task": task_id(e["task"]), "amount": e["amount"], "unit": e["unit"]} for e in exposures
-    ]
+def _exposures(exposures: Iterable[StoredExposure]) -> list[Record]:
+    return [{"task": e.task, "amount": e.amount, "unit": e.unit} for e in exposures]
 
 
 def _weighed(blocks: list[Record], amounts: Sequence[float]) -> list[Record]:

@@ -99,12 +99,17 @@ def order_table(records: Sequence[Record]) -> dict[str, Any]:
     }
 
 
-def libero_table(records: Sequence[Record]) -> dict[str, dict[str, Record]]:
-    """The paper's table: agents down, FWT, NBT and AUC across."""
-    rows: dict[str, dict[str, Record]] = {}
-    for r in records:
-        rows.setdefault(r["agent"], {})[r["title"]] = r
-    return rows
+def benchmark_tables(found: Record) -> Record:
+    """What the page's text shows of a benchmark: its own table (agents down, metrics across) where
+    that is its picture, and what was published."""
+    table: dict[str, dict[str, Record]] = {}
+    for r in found["rows"] if found["picture"] == "table" else ():
+        table.setdefault(r["agent"], {})[r["metric"]] = r
+    published: dict[str, dict[str, float]] = {}
+    for r in found["published"]:
+        published.setdefault(r["algorithm"], {})[r["metric"]] = r["value"]
+    keep = ("title", "about", "metrics")
+    return {**{k: found[k] for k in keep}, "table": table, "published": published}
 
 
 def spread_cells(head: Mapping[str, Any]) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from perdure.arrays import Array
+from perdure.measure.outlines import stored_blocks
 from perdure.store.history import History
 
 EVALUATIONS = 0.22
@@ -119,9 +120,8 @@ def budgets(curriculum: Mapping[str, Any]) -> Budget:
     """The amounts of a stored curriculum's learn blocks; none where they were generated."""
     if curriculum.get("generated"):
         return ()
-    blocks = [b for part in ("before", "blocks") for b in curriculum.get(part, ())]
-    learns = [b["exposures"] for b in blocks if b["kind"] == "learn"]
-    return tuple((e["amount"], e["unit"]) for exposures in learns for e in exposures)
+    learns = (b for b in stored_blocks(curriculum) if b.kind == "learn")
+    return tuple((e.amount, e.unit) for block in learns for e in block.exposures)
 
 
 def courses(timelines: Mapping[str, Timeline], plans: Mapping[str, Budget]) -> tuple[Course, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from perdure.names import slug
+from perdure.names import join_task_id, slug, split_task_id
 
 STANDARD = (
     "block_num", "exp_num", "worker_id", "block_type", "block_subtype", "task_name", "task_params",
@@ -35,15 +35,15 @@ def l2_names(ids: Iterable[str]) -> dict[str, str]:
         variants.setdefault(task, []).append(variant)
     bases = _labels(variants)
     return {
-        f"{task}@{variant}" if variant else task: f"{bases[task]}_{label}"
+        join_task_id("", task, variant): f"{bases[task]}_{label}"
         for task, found in variants.items()
         for variant, label in _labels(found).items()
     }
 
 
 def _split(task: str) -> tuple[str, str]:
-    name, _, variant = task.partition("@")
-    return name, variant
+    suite, name, variant = split_task_id(task)
+    return join_task_id(suite, name), variant
 
 
 def _labels(words: Iterable[str]) -> dict[str, str]:

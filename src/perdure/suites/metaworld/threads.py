@@ -2,7 +2,7 @@
 
 Each simulation has memory of its own, so what comes out is the same with any number of threads.
 How many there are, ``PERDURE_THREADS`` says; without it, as many as this process may use cores.
-Lifetimes side by side in processes share the cores between them (:mod:`perdure.run.executors`).
+Lifetimes side by side in processes share the cores between them (:mod:`perdure.run.executors.processes`).
 """
 
 from __future__ import annotations

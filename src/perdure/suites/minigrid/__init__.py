@@ -20,7 +20,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from perdure.registry import call_with, extras_named
+from perdure.registry import extras_named
+from perdure.specs import call_with
 from perdure.suites.minigrid import protocols
 from perdure.suites.minigrid.tasks import TASKS, parameters
 from perdure.types import Curriculum, Suite, Task

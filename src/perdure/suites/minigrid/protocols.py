@@ -12,6 +12,7 @@ import numpy as np
 
 from perdure.curricula import interleave
 from perdure.errors import CurriculumError, UnknownName
+from perdure.names import join_task_id
 from perdure.suites.minigrid.tasks import TASKS, VARIANTS, find
 from perdure.types import Block, Curriculum, Exposure, Task, Unit, evaluate, learn
 
@@ -167,7 +168,8 @@ def _budgets(name: str, length: int, unit: str, lengths: Lengths | None) -> dict
 
 def _keys(task: Task) -> tuple[str, str, str]:
     # TELLA writes a variant CustomFetchS5T1N2; with that spelling its configurations carry over.
-    return f"{task.name}@{task.variant}", f"{task.name}{task.variant}", task.name
+    own = join_task_id("", task.name, task.variant)
+    return own, f"{task.name}{task.variant}", task.name
 
 
 def _budget(name: str, task: Task, length: int, unit: str, special: Lengths) -> Exposure:

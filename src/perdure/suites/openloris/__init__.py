@@ -30,7 +30,7 @@ from gymnasium import spaces
 
 from perdure.errors import UnknownName
 from perdure.suites.openloris import protocols
-from perdure.suites.openloris.data import LEVELS, frames, parameters, segments
+from perdure.suites.openloris.data import LEVELS, frames, parameters, segments, where
 from perdure.suites.openloris.features import HIGHEST, WIDTH
 from perdure.suites.openloris.layouts import BATCH, FACTORS, SEGMENTS, Dataset, load, missing
 from perdure.types import Curriculum, Data, Suite, Task
@@ -67,6 +67,9 @@ class OpenLorisSuite(Suite):
 
     def curricula(self) -> Mapping[str, Callable[..., Curriculum]]:
         return protocols.CURRICULA
+
+    def data_folder(self) -> Path | None:
+        return where(None)
 
     def gallery(self, out: Path) -> list[Path]:
         """Contact sheets of all rendered objects, and of every factor and level."""

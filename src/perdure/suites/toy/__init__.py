@@ -25,7 +25,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from perdure.registry import call_with
+from perdure.specs import call_with
 from perdure.suites.toy import protocols
 from perdure.suites.toy.envs import (
     Bandit,

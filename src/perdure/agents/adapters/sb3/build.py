@@ -23,7 +23,8 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
 from perdure.errors import PerdureError, SpecError, UnknownName
-from perdure.registry import call_with, extras_named, is_file_reference, load_file
+from perdure.registry import extras_named, load_file
+from perdure.specs import call_with, is_file_reference
 from perdure.types import Setup
 
 SIMPLE = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)

@@ -45,7 +45,7 @@ for (const strip of document.querySelectorAll("[data-step]")) {
   strip.addEventListener("blur", () => go(-1));
 }
 
-const CHARTS = { curves: curvesChart, experts: expertsChart, matrix: matrixChart, transfer: transferChart, forgetting: forgettingChart, distributions: distributionsChart, profiles: profilesChart, improvement: improvementChart, natives: nativesChart };
+const CHARTS = { curves: curvesChart, experts: expertsChart, matrix: matrixChart, transfer: transferChart, forgetting: forgettingChart, distributions: distributionsChart, profiles: profilesChart, improvement: improvementChart, benchmarks: benchmarksChart };
 for (const host of document.querySelectorAll("[data-chart]")) {
   whenSeen(host, () => { CHARTS[host.dataset.chart](host); host.dataset.drawn = ""; });
 }

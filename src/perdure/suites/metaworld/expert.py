@@ -9,6 +9,7 @@ import numpy as np
 
 from perdure.agent import Agent
 from perdure.errors import AgentFault, SpecError
+from perdure.names import split_task_id
 from perdure.registry import extras_named
 from perdure.types import Array, Context, Setup
 
@@ -23,7 +24,7 @@ class ExpertAgent(Agent):
         super().__init__(setup)
         if not setup.tasks:
             raise SpecError("expert must know which task it plays: do not hide task identity")
-        strange = [t for t in setup.tasks if not t.startswith("metaworld/")]
+        strange = [t for t in setup.tasks if split_task_id(t)[0] != "metaworld"]
         if strange:
             raise SpecError(f"expert knows Meta-World's tasks only, not {strange[0]}")
         shape = setup.observation_space.shape or ()
@@ -37,7 +38,7 @@ class ExpertAgent(Agent):
         # They want more than an arm can do and warn of it at every step.
         warnings.filterwarnings("ignore", "Constant", UserWarning, "metaworld")
         known: dict[str, Any] = ENV_POLICY_MAP
-        self.policies = {t: known[f"{_name(t)}-v3"]() for t in setup.tasks}
+        self.policies = {t: known[f"{split_task_id(t)[1]}-v3"]() for t in setup.tasks}
 
     def act(self, obs: Any, ctx: Context) -> Array:
         assert ctx.tasks is not None
@@ -48,10 +49,6 @@ class ExpertAgent(Agent):
             # A copy, because some policies write into what they are given.
             actions[k] = np.clip(self.policies[task].get_action(seen[:STATE].copy()), -1, 1)
         return actions
-
-
-def _name(task: str) -> str:
-    return task.partition("/")[2].partition("@")[0]
 
 
 agent = ExpertAgent

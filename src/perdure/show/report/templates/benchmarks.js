@@ -1,7 +1,13 @@
-// Benchmarks' own pictures: OpenLORIS' spider, Meta-World's success bars.
-function spider(rows) {
+// Results as the benchmarks show them: spider charts of several metrics, bars of one by task.
+function scaleOf(found) {
+  if (found.bounds) return found.bounds;
+  const values = found.rows.flatMap((r) => [r.value, r.low, r.high]).filter((v) => v !== null && v !== undefined);
+  return [Math.min(0, ...values), Math.max(0, ...values)];
+}
+function spider(found) {
+  const { rows } = found, [least, most] = scaleOf(found);
   const agents = [...new Set(rows.map((r) => r.agent))], axes = [...new Set(rows.map((r) => r.axis))];
-  // As the paper draws many algorithms: a spoke for each, and the four averages as lines.
+  // As the paper draws many algorithms: a spoke for each, and the metrics as lines.
   const turned = agents.length >= axes.length;
   const [spokes, lines] = turned ? [agents, axes] : [axes, agents];
   const styles = turned ? [...AGENTS.values()] : agents.map((a) => AGENTS.get(a));
@@ -15,7 +21,7 @@ function spider(rows) {
     const cx = width / 2, cy = height / 2 + 4, radius = Math.max(Math.min((width / 2 - beside - 6) / 1.12, height / 2 - 40), 40);
     const at = (k, share) => { const t = -Math.PI / 2 + (2 * Math.PI * k) / spokes.length; return [cx + Math.cos(t) * radius * share, cy + Math.sin(t) * radius * share]; };
     const ring = (share) => spokes.map((_, k) => at(k, share).map((v) => v.toFixed(1)).join(" ")).join("L");
-    const out = svg("svg", { height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Spider chart of accuracy, backward transfer, forward transfer and over-all accuracy" });
+    const out = svg("svg", { height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Spider chart of ${axes.join(", ")}` });
     const rings = [0.25, 0.5, 0.75, 1];
     for (const share of rings) out.append(svg("path", { d: `M${ring(share)}z`, fill: "none", class: "axis" }));
     spokes.forEach((spoke, k) => {
@@ -26,7 +32,7 @@ function spider(rows) {
     lines.forEach((line, i) => {
       const a = styles[i];
       const own = spokes.map((spoke) => cell(line, spoke));
-      const spots = own.map((r, k) => (r && r.value !== null ? at(k, Math.max(0, Math.min(1, r.value))) : null));
+      const spots = own.map((r, k) => (r && r.value !== null ? at(k, Math.max(0, Math.min(1, (r.value - least) / (most - least || 1)))) : null));
       if (spots.every(Boolean)) out.append(svg("path", { d: `M${spots.map((p) => p.map((v) => v.toFixed(1)).join(" ")).join("L")}z`, fill: a.colour, "fill-opacity": 0.06, stroke: a.colour, "stroke-width": 2, "stroke-dasharray": a.dash || null }));
       spots.forEach((p, k) => {
         if (!p) return;
@@ -38,23 +44,24 @@ function spider(rows) {
         out.append(dot);
       });
     });
-    for (const share of rings) out.append(svg("text", { class: "over", x: cx + 4, y: cy - radius * share + 12 }, number(share, 2)));
+    for (const share of rings) out.append(svg("text", { class: "over", x: cx + 4, y: cy - radius * share + 12 }, number(least + share * (most - least), 2)));
     host.replaceChildren(out);
   }, "Spider chart");
   const missing = rows.filter((r) => r.value === null).map((r) => `${r.agent}, ${r.axis}: – ${r.reason}`);
   const keys = turned ? el("div", { class: "marks" }, axes.map((axis, i) => el("span", {}, [lineMark(styles[i]), axis]))) : agentMarks(agents, true);
   return [keys, picture, missing.length ? el("p", { class: "muted small" }, missing.join("; ")) : null];
 }
-function nativesChart(host) {
-  const { openloris, metaworld } = DATA.natives;
-  const parts = [];
-  if (openloris) parts.push(el("h3", {}, "OpenLORIS-Object"), spider(openloris), numbers("OpenLORIS", openloris));
-  if (metaworld) {
-    const agents = [...new Set(metaworld.map((r) => r.agent))];
-    parts.push(el("h3", {}, "Meta-World: success by task"), el("p", { class: "muted small" }, "Share of episodes that succeed, at each task’s last evaluation; mean over lifetimes and 95 % interval, with an arrow where it goes on beyond what success can be."), agentMarks(agents), rowChart({
-      label: "Success by task", x: [0, 1], each: agents.length > 4 ? 11 : 14, gap: 12,
-      rows: [...groupBy(metaworld, (r) => r.task)].map(([task, own]) => ({ text: short(task), colour: taskColour(task), items: own.map((r) => ({ ...r, bar: true, tip: valueTip(`${r.agent} on ${short(task)}`, r, "success") })) })),
-    }), numbers("Meta-World", metaworld));
-  }
+function barsByTask(found) {
+  const { rows, metrics: [{ title }] } = found, agents = [...new Set(rows.map((r) => r.agent))];
+  return [agentMarks(agents), rowChart({
+    label: `${title} by task`, x: scaleOf(found), each: agents.length > 4 ? 11 : 14, gap: 12,
+    rows: [...groupBy(rows, (r) => r.task)].map(([task, own]) => ({ text: short(task), colour: taskColour(task), items: own.map((r) => ({ ...r, bar: true, tip: valueTip(`${r.agent} on ${short(task)}`, r, title.toLowerCase()) })) })),
+  })];
+}
+const PICTURES = { spider, bars: barsByTask };
+function benchmarksChart(host) {
+  const parts = DATA.benchmarks.filter((b) => PICTURES[b.picture]).map((b) => [
+    el("h3", {}, b.title), b.about ? el("p", { class: "muted small" }, b.about) : null, ...PICTURES[b.picture](b), numbers(b.title, b.rows),
+  ]);
   put(host, parts.flat());
 }

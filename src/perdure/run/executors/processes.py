@@ -1,8 +1,4 @@
-"""Where lifetimes run: one after another here, or side by side in processes of their own.
-
-A cluster executor implements :class:`Executor`: start ``plan.command(job)`` for each job on any
-machine that sees the run's folder, and report an :class:`Outcome` when its exit code is known.
-"""
+"""Lifetimes side by side on this machine, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -13,71 +9,16 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 
-from perdure import registry
-from perdure.errors import Hung, SpecError, UnknownName
-from perdure.registry import Spec
-from perdure.run.lifetime import (
-    FAILED,
-    NOTE,
-    Outcome,
-    describe_error,
-    run_lifetime,
-    write_error,
-)
+from perdure.errors import SpecError
+from perdure.run.executors.base import LEAST, Report
+from perdure.run.lifetime import FAILED, NOTE, Outcome, write_error
 from perdure.run.plan import Job, Plan
-from perdure.run.progress import BEAT
-from perdure.run.signals import deadline
 from perdure.store.log import Lifetime
-
-Report = Callable[[Outcome], None]
-LEAST = 2 * BEAT
-"""The shortest deadline in seconds: signs of life come once a beat."""
-
-
-class Executor(Protocol):
-    """Runs jobs, in any order and anywhere, and reports each outcome once."""
-
-    def run(self, plan: Plan, jobs: Sequence[Job], report: Report) -> None:
-        """Return when every job is done or failed. On Interrupted, stop what runs and raise."""
-
-
-class Serial:
-    """One lifetime after another in this process: for debugging, and for agents given as
-    objects.
-
-    A call that outlives ``deadline`` seconds is broken off and the lifetime replayed from its
-    last commit, at most ``retries`` times. Only Python code can be broken off here; a hang inside
-    compiled code needs ``processes``.
-    """
-
-    def __init__(self, deadline: float = 600.0, retries: int = 2) -> None:
-        if retries < 0 or deadline < LEAST:
-            raise SpecError(f"serial: retries must be ≥ 0 and deadline ≥ {LEAST:g} s")
-        self.deadline, self.retries = deadline, retries
-
-    def run(self, plan: Plan, jobs: Sequence[Job], report: Report) -> None:
-        """Run the jobs in order."""
-        for job in jobs:
-            report(self._one(plan, job))
-
-    def _one(self, plan: Plan, job: Job) -> Outcome:
-        error = ""
-        for _ in range(self.retries + 1):
-            try:
-                with deadline(self.deadline) as beat:
-                    run_lifetime(plan, job, beat)
-                return Outcome(job, "done")
-            except Hung as e:
-                error = f"hung: {e}, {self.retries + 1} times"
-            except Exception as e:
-                return Outcome(job, "failed", describe_error(e))
-        write_error(plan.path / job.id, error)
-        return Outcome(job, "failed", error)
 
 
 @dataclass
@@ -219,17 +160,4 @@ def _stop(workers: Sequence[_Worker]) -> None:
         w.output.close()
 
 
-EXECUTORS: dict[str, Callable[..., Executor]] = {"serial": Serial, "processes": Processes}
-
-
-def make_executor(text: str) -> Executor:
-    """``serial``, ``processes``, ``processes,workers=4,deadline=60`` or ``file.py:Executor``."""
-    spec = Spec.parse(text)
-    if registry.is_file_reference(spec.name):
-        factory = registry.load_file(spec.name)
-    elif spec.name in EXECUTORS:
-        factory = EXECUTORS[spec.name]
-    else:
-        raise UnknownName("executor", spec.name, EXECUTORS)
-    executor: Executor = registry.call_with(f"executor {spec.name}", factory, **spec.params)
-    return executor
+executor = Processes

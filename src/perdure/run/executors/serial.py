@@ -1,0 +1,48 @@
+"""One lifetime after another in this process; for debugging and for agents given as objects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perdure.errors import Hung, SpecError
+from perdure.run.executors.base import LEAST, Report
+from perdure.run.lifetime import Outcome, describe_error, run_lifetime, write_error
+from perdure.run.plan import Job, Plan
+from perdure.run.signals import deadline
+
+
+class Serial:
+    """One lifetime after another in this process: for debugging, and for agents given as
+    objects.
+
+    A call that outlives ``deadline`` seconds is broken off and the lifetime replayed from its
+    last commit, at most ``retries`` times. Only Python code can be broken off here; a hang inside
+    compiled code needs ``processes``.
+    """
+
+    def __init__(self, deadline: float = 600.0, retries: int = 2) -> None:
+        if retries < 0 or deadline < LEAST:
+            raise SpecError(f"serial: retries must be ≥ 0 and deadline ≥ {LEAST:g} s")
+        self.deadline, self.retries = deadline, retries
+
+    def run(self, plan: Plan, jobs: Sequence[Job], report: Report) -> None:
+        """Run the jobs in order."""
+        for job in jobs:
+            report(self._one(plan, job))
+
+    def _one(self, plan: Plan, job: Job) -> Outcome:
+        error = ""
+        for _ in range(self.retries + 1):
+            try:
+                with deadline(self.deadline) as beat:
+                    run_lifetime(plan, job, beat)
+                return Outcome(job, "done")
+            except Hung as e:
+                error = f"hung: {e}, {self.retries + 1} times"
+            except Exception as e:
+                return Outcome(job, "failed", describe_error(e))
+        write_error(plan.path / job.id, error)
+        return Outcome(job, "failed", error)
+
+
+executor = Serial

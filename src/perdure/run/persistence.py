@@ -1,0 +1,84 @@
+"""The specification in a run's folder."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from perdure.errors import SpecError, StoreError
+from perdure.run.spec import RunSpec
+from perdure.specs import Spec
+from perdure.store import files
+
+
+def save_spec(
+    spec: RunSpec,
+    agents: Mapping[str, Spec],
+    outline: Mapping[str, Any],
+    weights: Mapping[str, float],
+) -> None:
+    """Write a specification into the run's folder, or check that it is the one there. ``weights``:
+    how long each job is beside a whole lifetime."""
+    if spec.folder.exists() and not spec.folder.is_dir():
+        raise SpecError(f"{spec.folder} is a file; choose a folder with --out")
+    path = spec.folder / "_meta" / "spec.json"
+    mine = json.loads(json.dumps(asdict(spec)))
+    mine["agents"] = {label: str(Spec(s.name, s.params)) for label, s in agents.items()}
+    mine["out"] = ""
+    mine["outline"] = outline
+    if path.exists():
+        theirs = read_spec(path)
+        _refuse_other(spec, theirs, mine)
+        mine["agents"] = {**theirs["agents"], **mine["agents"]}
+        mine["lifetimes"] = max(mine["lifetimes"], theirs["lifetimes"])
+        mine["experts"] = mine["experts"] or theirs["experts"]
+    elif spec.folder.exists() and any(p.name != "_meta" for p in spec.folder.iterdir()):
+        # A lone _meta is our own: the run was killed before it wrote its specification.
+        raise SpecError(
+            f"{spec.folder} is not empty and not a Perdure run; choose another folder with --out"
+        )
+    files.make_folder(path.parent)
+    files.write_json(path, mine)
+    files.write_json(spec.folder / "_meta" / "jobs.json", weights)
+
+
+def _refuse_other(run: RunSpec, theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
+    def part(spec: Mapping[str, Any]) -> dict[str, Any]:
+        labels = {k: v for k, v in spec["agents"].items() if k in theirs["agents"]}
+        labels = {k: v for k, v in labels.items() if k in mine["agents"]}
+        identity = (*RunSpec.IDENTITY, "outline")
+        return {**{k: spec.get(k) for k in identity}, "agents": labels}
+
+    refuse_changed(f"{run.folder} holds another run", part(theirs), part(mine))
+
+
+def refuse_changed(what: str, theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
+    """SpecError with a diff if two descriptions differ."""
+    if theirs == mine:
+        return
+    a, b = (json.dumps(d, indent=1, sort_keys=True).splitlines() for d in (theirs, mine))
+    diff = difflib.unified_diff(a, b, "on disk", "asked for", lineterm="", n=1)
+    raise SpecError(
+        f"{what}; go on with the specification on disk or choose another folder with --out:\n"
+        + "\n".join(diff)
+    )
+
+
+def read_spec(path: Path) -> dict[str, Any]:
+    """A specification on disk, whoever edited it."""
+    values = files.read_json(path)
+    known = {f.name: f.default for f in fields(RunSpec)}
+    if (
+        not isinstance(values, dict)
+        or not isinstance(values.get("agents"), dict)
+        or not {"curriculum"} <= values.keys() <= {*known, "outline"}
+    ):
+        raise StoreError(
+            f"{path} is not the specification of a run: expected {', '.join(known)}, got "
+            f"{str(values)[:80]}; restore it, or choose another folder with --out"
+        )
+    return {**known, **values}

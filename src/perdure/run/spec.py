@@ -1,0 +1,89 @@
+"""The specification of a run: ten keys, from a TOML file, flags or Python."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from perdure.errors import NameRefused, SpecError, UnknownName
+from perdure.names import slug
+from perdure.specs import Spec
+
+MAX_ENVS = 1024
+"""Environments side by side in one process."""
+MAX_FOLDER = 255
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """What to run. One TOML of these ten keys; each is also a flag."""
+
+    curriculum: str
+    agents: tuple[str, ...] = ("random",)
+    lifetimes: int = 1
+    seed: int = 0
+    out: str = ""
+    executor: str = "processes"
+    envs: int = 1
+    experts: bool = False
+    hide_tasks: bool = False
+    checkpoint: int = 50_000
+
+    def __post_init__(self) -> None:
+        given: Any = self.agents
+        if isinstance(given, str):
+            given = (given,)
+        if not isinstance(given, Sequence):
+            raise SpecError(f'agents must be a list of names, as ["ppo", "dqn"], got {given!r}')
+        object.__setattr__(self, "agents", tuple(given))
+        for f in fields(self):
+            value = getattr(self, f.name)
+            kind: Any = {"agents": tuple, "experts": bool, "hide_tasks": bool}.get(f.name)
+            if kind is None:
+                kind = int if isinstance(f.default, int) else str
+            if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+                raise SpecError(f"{f.name} must be of type {kind.__name__}, got {value!r}")
+        for name in ("lifetimes", "envs", "checkpoint"):
+            if getattr(self, name) < 1:
+                raise SpecError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.envs > MAX_ENVS:
+            raise SpecError(f"envs must be at most {MAX_ENVS}, got {self.envs}")
+        if self.seed < 0:
+            raise SpecError(f"seed must not be negative, got {self.seed}")
+        if not self.agents:
+            raise SpecError("name at least one agent (perdure ls agents)")
+        if "\0" in self.out:
+            raise NameRefused("the output folder's name holds a NUL character")
+        if any(len(os.fsencode(part)) > MAX_FOLDER for part in Path(self.out).parts):
+            raise NameRefused(
+                f"the output folder {self.out[:40]!r}… has a part of more than {MAX_FOLDER} bytes, "
+                "which no file system can hold"
+            )
+
+    @classmethod
+    def from_toml(cls, path: Path, **flags: Any) -> RunSpec:
+        """Read a TOML file; flags that are given win over it."""
+        try:
+            values = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, tomllib.TOMLDecodeError) as e:
+            raise SpecError(f"{path}: {e}") from e
+        known = [f.name for f in fields(cls)]
+        for key in values:
+            if key not in known:
+                raise UnknownName(f"key in {path}", key, known, f"(keys: {', '.join(known)})")
+        values |= flags
+        if "curriculum" not in values:
+            raise SpecError(f"{path} names no curriculum (perdure ls curricula)")
+        return cls(**values)
+
+    @property
+    def folder(self) -> Path:
+        """Where the run goes."""
+        return Path(self.out or f"runs/{slug(Spec.parse(self.curriculum).short)}")
+
+    IDENTITY = ("curriculum", "seed", "envs", "hide_tasks", "checkpoint")
+    """What may not change in a folder. Agents and lifetimes may be added."""

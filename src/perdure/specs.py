@@ -1,0 +1,154 @@
+"""The grammar of specifications: ``[label=]name[,key=value…]``, and calling what one names.
+
+A name is a registered one or ``file.py:Object``, or several joined by ``+``; values are TOML, bare
+words are strings.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from perdure.errors import SpecError, UnknownName
+from perdure.names import check_name
+
+_PART = re.compile(r"(?:[^+/]*/.*?|[^+]*?)\.py:[^+]*|[^+]*")
+"""One part of ``strategy+learner``. A file's path may hold a + after its first /."""
+
+
+def is_file_reference(name: str) -> bool:
+    """Whether a name has the form ``file.py:Object``."""
+    return ".py:" in name
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A name with constructor parameters, as written on the command line."""
+
+    name: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    label: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Spec:
+        """Read ``[label=]name[,key=value…]``; values are TOML, bare words are strings."""
+        if not isinstance(text, str) or not text.strip():
+            raise SpecError(f"expected NAME[,key=value…], got {text!r}")
+        head, *rest = _split(text.strip())
+        label = ""
+        if "=" in head:
+            label, head = head.split("=", 1)
+            check_name("label", label)
+        params: dict[str, Any] = {}
+        for item in rest:
+            key, eq, value = item.partition("=")
+            if not eq or not key.strip().isidentifier():
+                raise SpecError(f"{text!r}: expected key=value after the name, got {item!r}")
+            params[key.strip()] = _value(value.strip())
+        return cls(head.strip(), params, label)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names that are joined by ``+``. A + in a file's path is no joint after the path's
+        first ``/``: ``./c++.py:Agent`` is one name, ``ewc+mine.py:Learner`` two."""
+        out, at = [], 0
+        while True:
+            found = _PART.match(self.name, at)
+            assert found is not None
+            out.append(found[0])
+            at = found.end() + 1
+            if at > len(self.name):
+                return tuple(out)
+
+    def __str__(self) -> str:
+        text = ",".join([self.name, *(f"{k}={_show(v)}" for k, v in self.params.items())])
+        return f"{self.label}={text}" if self.label else text
+
+    @property
+    def short(self) -> str:
+        """A folder-safe name: the label, or the name with its parameters."""
+        if self.label:
+            return self.label
+        named = (p.rpartition(":")[2] if is_file_reference(p) else p for p in self.parts)
+        base = "+".join(named)
+        text = "-".join([base, *(f"{k}-{_show(v)}" for k, v in self.params.items())])
+        safe = "".join(c if c.isalnum() or c in "._+-" else "-" for c in text).strip("-._")
+        if len(safe) > 80:
+            raise SpecError(
+                f"{text!r} is too long for a folder name: give it a label, label={self.name},…"
+            )
+        return check_name("agent", safe)
+
+
+def _split(text: str) -> list[str]:
+    parts, depth, quote, start = [], 0, "", 0
+    for i, c in enumerate(text):
+        if quote:
+            quote = "" if c == quote else quote
+        elif c in "\"'":
+            quote = c
+        elif c in "[{":
+            depth += 1
+        elif c in "]}":
+            depth -= 1
+        elif c == "," and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    return [*parts, text[start:]]
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"x = {text}")["x"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _show(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def call_with(what: str, function: Callable[..., Any], *args: Any, **params: Any) -> Any:
+    """Call a constructor with user-given parameters; a bad name gets a did-you-mean."""
+    signature = inspect.signature(function)
+    names = [
+        p.name
+        for p in signature.parameters.values()
+        if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+    ]
+    open_ended = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
+    for name in params:
+        if name not in names and not open_ended:
+            raise UnknownName(
+                f"parameter of {what}", name, names, f"(it takes: {', '.join(names) or 'none'})"
+            )
+    try:
+        signature.bind(*args, **params)
+    except TypeError as e:
+        raise SpecError(f"{what}: {e}") from e
+    return function(*args, **params)
+
+
+def with_preset(what: str, params: Mapping[str, Any], *parts: Any) -> dict[str, Any]:
+    """Parameters with those of the preset they name below them.
+
+    A learner may have ``presets``, a mapping from names to parameters: ``sac,preset=newer,lr=1e-3``
+    is all of ``newer`` except its ``lr``. So may a strategy; of two parts that know the name, the
+    later one has the last word.
+    """
+    own = dict(params)
+    if "preset" not in own:
+        return own
+    name, presets = str(own.pop("preset")), [getattr(part, "presets", {}) for part in parts]
+    known = dict.fromkeys(itertools.chain(*presets))
+    if name not in known:
+        raise UnknownName(
+            f"preset of {what}", name, known, f"(it has: {', '.join(known) or 'none'})"
+        )
+    found = [item for preset in presets for item in preset.get(name, {}).items()]
+    return {**dict(found), **own}
