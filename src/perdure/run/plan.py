@@ -29,7 +29,7 @@ from perdure.registry import Spec
 from perdure.run.config import LifetimeConfig
 from perdure.run.validate import Ground, validate
 from perdure.seeds import seed_for
-from perdure.store import files
+from perdure.store.layout import RunFolder
 from perdure.store.rows import FORMAT
 from perdure.types import Curriculum, Setup
 
@@ -217,26 +217,23 @@ class Plan:
         """Write the specification into the run's folder, or check that it is the one there."""
         if self.path.exists() and not self.path.is_dir():
             raise SpecError(f"{self.path} is a file; choose a folder with --out")
-        path = self.path / "_meta" / "spec.json"
+        folder = RunFolder(self.path)
         mine = json.loads(json.dumps(asdict(self.spec)))
         mine["agents"] = {label: str(Spec(s.name, s.params)) for label, s in self.agents.items()}
         mine["out"] = ""
         mine["outline"] = self.curriculum(self.spec.seed).to_json()
-        if path.exists():
-            theirs = _read_spec(path)
+        if folder.exists():
+            theirs = _read_spec(folder)
             self._refuse_other(theirs, mine)
             mine["agents"] = {**theirs["agents"], **mine["agents"]}
             mine["lifetimes"] = max(mine["lifetimes"], theirs["lifetimes"])
             mine["experts"] = mine["experts"] or theirs["experts"]
-        elif self.path.exists() and any(p.name != "_meta" for p in self.path.iterdir()):
-            # A lone _meta is our own: the run was killed before it wrote its specification.
+        elif folder.foreign():
             raise SpecError(
                 f"{self.path} is not empty and not a Perdure run; choose another folder with --out"
             )
-        files.make_folder(path.parent)
-        files.write_json(path, mine)
-        weights = {job.id: self._weight(job) for job in self.jobs}
-        files.write_json(self.path / "_meta" / "jobs.json", weights)
+        folder.write_spec(mine)
+        folder.write_jobs({job.id: self._weight(job) for job in self.jobs})
 
     def _weight(self, job: Job) -> float:
         """Roughly how long a job is beside a whole lifetime; only for progress and ETA."""
@@ -357,9 +354,9 @@ def _parameters(text: str) -> list[str]:
     return list(inspect.signature(builder).parameters) if callable(builder) else []
 
 
-def _read_spec(path: Path) -> dict[str, Any]:
+def _read_spec(folder: RunFolder) -> dict[str, Any]:
     """A specification on disk, whoever edited it."""
-    values = files.read_json(path)
+    values = folder.spec()
     known = {f.name: f.default for f in fields(RunSpec)}
     if (
         not isinstance(values, dict)
@@ -367,7 +364,7 @@ def _read_spec(path: Path) -> dict[str, Any]:
         or not {"curriculum"} <= values.keys() <= {*known, "outline"}
     ):
         raise StoreError(
-            f"{path} is not the specification of a run: expected {', '.join(known)}, got "
+            f"{folder.spec_in} is not the specification of a run: expected {', '.join(known)}, got "
             f"{str(values)[:80]}; restore it, or choose another folder with --out"
         )
     return {**known, **values}
@@ -375,7 +372,7 @@ def _read_spec(path: Path) -> dict[str, Any]:
 
 def load_plan(path: Path) -> Plan:
     """The plan of a run's folder, as a worker on any machine sees it."""
-    values = _read_spec(path / "_meta" / "spec.json")
+    values = _read_spec(RunFolder(path))
     agents = {
         label: Spec(s.name, s.params, label)
         for label, s in ((k, Spec.parse(v)) for k, v in values["agents"].items())
