@@ -17,7 +17,6 @@ from kit import Recorder as Recording
 from kit import setting_of
 from perdure.errors import MissingExtra, StoreError
 from perdure.registry import suite
-from perdure.run import video
 from perdure.run.loop import LifetimeLoop
 from perdure.run.plan import RunSpec, load_plan, make_plan
 from perdure.run.video import LONGEST, Recorder, unseen

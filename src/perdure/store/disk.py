@@ -69,10 +69,9 @@ class DiskStore:
         except OSError as e:
             raise StoreError(f"cannot delete {path}: {e}") from e
 
-    def sweep(self, folder: str) -> None:
-        """Remove the temporaries of writes that were killed."""
-        for name in self._names(folder, False, temporary=True):
-            self.delete(name)
+    def unfinished(self, folder: str) -> tuple[str, ...]:
+        """The temporaries of writes that are under way or were killed."""
+        return self._names(folder, False, temporary=True)
 
     def where(self, name: str = "") -> str:
         """The path, for messages."""

@@ -22,14 +22,12 @@ def write_file(path: Path, data: Data, durable: bool = True) -> None:
     """Write a whole file, in place of any other: a temporary beside it, fsync, rename, fsync of the
     folder."""
     try:
-        temporary = _temporary(path, data, durable)
-        try:
+        with _temporary(path, data, durable) as temporary:
             os.replace(temporary, path)
-        except OSError:
-            temporary.unlink(missing_ok=True)
-            raise
         if durable:
             sync_folder(path.parent)
+    except _Swept:
+        write_file(path, data, durable)
     except OSError as e:
         raise typed(e, path) from e
 
@@ -42,16 +40,15 @@ def create_file(path: Path, data: Data) -> bool:
     the file is created under its name: then a kill may leave half of it, which checksums find.
     """
     try:
-        temporary = _temporary(path, data, True)
-        try:
+        with _temporary(path, data, True) as temporary:
             created = _link(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
         if created is None:
             created = _create(path, data)
         if created:
             sync_folder(path.parent)
         return created
+    except _Swept:
+        return create_file(path, data)
     except OSError as e:
         raise typed(e, path) from e
 
@@ -86,7 +83,12 @@ def _create(path: Path, data: Data) -> bool:
     return True
 
 
-def _temporary(path: Path, data: Data, durable: bool) -> Path:
+class _Swept(Exception):
+    """Somebody took a temporary for that of a dead process."""
+
+
+@contextmanager
+def _temporary(path: Path, data: Data, durable: bool) -> Iterator[Path]:
     """The data in a file of its own beside ``path``, of a name that nobody else uses."""
     temporary = path.with_name(f"_{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
@@ -97,10 +99,17 @@ def _temporary(path: Path, data: Data, durable: bool) -> Path:
                 os.fsync(fd)
         finally:
             os.close(fd)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
-    return temporary
+        try:
+            yield temporary
+        except FileNotFoundError:
+            if path.parent.is_dir() and not temporary.exists():
+                raise _Swept from None
+            raise
+    finally:
+        try:
+            os.unlink(temporary)
+        except OSError:
+            pass  # Renamed, swept, or left for the next who opens the folder.
 
 
 def is_temporary(name: str) -> bool:

@@ -25,6 +25,7 @@ from typing import Any, Literal
 
 from perdure.errors import MissingObject, StoreError
 from perdure.store import journal
+from perdure.store.checkpoints import BUNDLES, PARTS
 from perdure.store.lock import Lock
 from perdure.store.objects import ObjectStore, get_json, store_at, to_json
 
@@ -179,17 +180,16 @@ class LifetimeFolder:
         for name in self.store.list(VIDEO):
             if name not in kept:
                 self.store.delete(name)
-        self.store.sweep(VIDEO)
 
     @property
     def films_in(self) -> str:
         """Where the index of the films is, for messages."""
         return self.store.where(_FILMS)
 
-    def sweep(self) -> None:
-        """Remove what killed writers left half-written."""
-        for folder in ("_meta", _SESSIONS, journal.FOLDER):
-            self.store.sweep(folder)
+    def unfinished(self) -> list[str]:
+        """What killed writers left half-written, and what others are writing now."""
+        folders = ("_meta", _SESSIONS, journal.FOLDER, VIDEO, ROWS, BUNDLES, PARTS)
+        return [name for folder in folders for name in self.store.unfinished(folder)]
 
     def _mapping(self, name: str) -> dict[str, Any] | None:
         try:

@@ -147,6 +147,7 @@ class LifetimeLog:
         # In this order: what is there before this session's claim and is named by no commit then
         # can never be named by one, and no later session uses a name that was there before it.
         there = [name for folder in _FOLDERS for name in self.store.list(folder)]
+        unfinished = self.folder.unfinished()
         life = Lifetime.read(self.path, verify=True)
         self.notes, self.commits = life.notes, life.commits
         self.resumed: dict[str, Any] | None = None
@@ -169,12 +170,9 @@ class LifetimeLog:
         manifest = adopted[0].checkpoint if adopted else None
         self._checkpoints = checkpoints.Writer(self.store, self.session, manifest)
         named = {c.rows for c in self.commits}.union(*map(sizes_of, self._held))
-        for name in there:
+        for name in (*there, *unfinished):
             if name not in named:
                 self.store.delete(name)
-        for folder in _FOLDERS:
-            self.store.sweep(folder)
-        self.folder.sweep()
 
     def _go_back(self, life: Lifetime) -> None:
         """Drop commits until there is one to go on from."""

@@ -40,8 +40,9 @@ class ObjectStore(Protocol):
     def delete(self, name: str) -> None:
         """Remove an object if it is there."""
 
-    def sweep(self, folder: str) -> None:
-        """Remove what interrupted writes into a folder left behind."""
+    def unfinished(self, folder: str) -> tuple[str, ...]:
+        """Names for :meth:`delete` of what writes into a folder left that are under way or were
+        interrupted. A write whose beginning is deleted begins again."""
 
     def where(self, name: str = "") -> str:
         """What messages call an object, or the store itself."""
