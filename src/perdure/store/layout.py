@@ -122,6 +122,11 @@ class LifetimeFolder:
         """What is committed. Entries that this object has read before are not read again."""
         return journal.read(self.store, self._entries)
 
+    def forget_after(self, commits: int) -> None:
+        """Make it look as if it had been killed after so many commits. For tests."""
+        journal.remove_after(self.store, commits)
+        self._entries.clear()
+
     def status(self) -> Status:
         """``done``, ``running``, ``failed``, ``interrupted``, or ``waiting`` if it has not begun.
 

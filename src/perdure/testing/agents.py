@@ -13,7 +13,7 @@ from perdure.registry import Spec
 from perdure.run.executors import Serial
 from perdure.run.lifetime import Outcome
 from perdure.run.plan import Factory, Plan, RunSpec, make_plan
-from perdure.store import journal, rows
+from perdure.store import rows
 from perdure.store.layout import LifetimeFolder
 from perdure.store.log import Lifetime
 from perdure.testing.report import CheckFailed, global_rng_untouched
@@ -136,4 +136,4 @@ def same(a: list[rows.Row], b: list[rows.Row]) -> bool:
 
 def cut_journal(folder: Path, commits: int) -> None:
     """Make a lifetime look as if it had been killed after so many commits."""
-    journal.remove_after(LifetimeFolder(folder).store, commits)
+    LifetimeFolder(folder).forget_after(commits)
