@@ -43,6 +43,7 @@ bench: $(READY)
 	@bash benchmarks/tella_env.sh
 	@bash scripts/l2m_env.sh
 	@$(BIN)/python benchmarks/spine.py
+	@$(BIN)/python benchmarks/state.py
 	@$(BIN)/python benchmarks/measure.py
 	@$(BIN)/python benchmarks/metaworld.py
 	@$(BIN)/python benchmarks/openloris_render.py

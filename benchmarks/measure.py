@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from perdure.store.files import make_folder, write_file
+from perdure.store.layout import LifetimeFolder, RunFolder
 from perdure.store.log import LifetimeLog
 from perdure.store.rows import Row
 
@@ -108,7 +108,7 @@ def write_lifetime(path, parts, tasks, agent, seed, expert=""):
                     rows = []
         log.commit(rows, None, {}, done=True)
     described = {"format": 1, "agent": agent, "seed": seed, "expert": expert, "fingerprint": "b"}
-    write_file(path / "_meta/lifetime.json", json.dumps(described).encode())
+    LifetimeFolder(path).write_description(described)
 
 
 def make(root, rows):
@@ -126,9 +126,7 @@ def make(root, rows):
 def make_run(root, rows):
     per_block = rows // (LIFETIMES * LESSONS)
     run = root / "run"
-    make_folder(run)
-    make_folder(run / "_meta")
-    write_file(run / "_meta/spec.json", json.dumps({"curriculum": "bench"}).encode())
+    RunFolder(run).write_spec({"curriculum": "bench"})
     for i in range(LIFETIMES):
         parts = blocks(np.random.default_rng(i), per_block)
         write_lifetime(run / "agent" / str(i), parts, TASKS, "agent", i)

@@ -1,6 +1,7 @@
 """Imports go downward only, and re-measuring needs no agents, simulators or torch."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -42,6 +43,32 @@ def test_imports_go_downward():
             if not allowed:
                 wrong.append(f"{path.relative_to(ROOT)} imports {name}")
     assert not wrong, "\n".join(wrong)
+
+
+NAMES = re.compile(
+    r"(?<!\w)_(meta|ckpt|parts|video|journal)\b|journal\.json|sessions\.json"
+    r"|(spec|jobs|lifetime|progress|error|index)\.json"
+)
+"""What is called so below a run is the business of perdure.store alone."""
+
+
+def test_names_below_a_run_are_known_to_the_store_alone():
+    """Others ask a RunFolder or a LifetimeFolder; prose may speak of them."""
+    found = []
+    for path in ROOT.rglob("*.py"):
+        if path.relative_to(ROOT).parts[0] == "store":
+            continue
+        tree = ast.parse(path.read_text())
+        prose = {
+            id(node.value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                if id(node) not in prose and NAMES.search(node.value):
+                    found.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.value!r}")
+    assert not found, "\n".join(found)
 
 
 def modules_after(code):

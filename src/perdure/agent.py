@@ -69,6 +69,9 @@ class Agent(ABC):
         """Everything learned, as a flat mapping of names to arrays. None: cannot be saved, so an
         interrupted lifetime starts again from its beginning.
 
+        What is large and changes in parts may be a :class:`perdure.arrays.ChunkedArray`, which costs
+        what changed; ``load`` may get it back as one, or as a plain array.
+
         An agent that learns must write this itself; until it does, it cannot be saved.
         """
         return {} if type(self).learn is Agent.learn else None

@@ -1,14 +1,117 @@
-"""What arrays are called in signatures, and nested observations taken apart."""
+"""What arrays are called in signatures, arrays in chunks that cost what changed, and nested
+observations taken apart."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
-State: TypeAlias = Mapping[str, Array]
+State: TypeAlias = Mapping[str, Any]
+"""Names to arrays; an array that is large and changes in parts may be a :class:`ChunkedArray`."""
+
+
+class Content:
+    """Stands for the rows of a chunk: the same object means the same rows, in the same order. It is
+    small and may be kept where the rows need not be."""
+
+    __slots__ = ("digest",)
+
+    def __init__(self, digest: str | None = None) -> None:
+        self.digest = digest
+        """The SHA-256 of the rows' bytes, once somebody has asked for it."""
+
+
+class Chunk:
+    """Some rows of a larger array, which never change.
+
+    The rows may be a view into an owner's memory. Before the owner writes there, it calls
+    :meth:`detach`, which copies them. So hold on to the chunk, and take ``array`` from it each time.
+    """
+
+    __slots__ = ("__weakref__", "_rows", "content")
+
+    def __init__(self, rows: Array, content: Content | None = None) -> None:
+        self._rows = rows.view()
+        self._rows.flags.writeable = False
+        self.content = content or Content()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def array(self) -> Array:
+        """The rows; they cannot be written."""
+        return self._rows
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the rows' bytes, computed once."""
+        if self.content.digest is None:
+            self.content.digest = hashlib.sha256(raw_bytes(self._rows)).hexdigest()
+        return self.content.digest
+
+    def detach(self) -> None:
+        """Copy the rows: their memory is about to be written."""
+        self._rows = self._rows.copy()
+        self._rows.flags.writeable = False
+
+
+class ChunkedArray:
+    """An array whose rows, along the first axis, are in chunks one after another.
+
+    A state of such arrays costs what changed: chunks that were saved before are not saved again, and
+    whether anything changed is seen without a look at the rows. ``np.asarray`` gives a plain copy.
+    """
+
+    __slots__ = ("chunks", "dtype", "shape")
+
+    def __init__(
+        self, chunks: Iterable[Chunk], row: tuple[int, ...], dtype: np.dtype[Any] | type
+    ) -> None:
+        self.chunks = tuple(chunks)
+        self.dtype = np.dtype(dtype)
+        self.shape = (sum(map(len, self.chunks)), *row)
+        for chunk in self.chunks:
+            if chunk.array.dtype != self.dtype or chunk.array.shape[1:] != row:
+                raise ValueError(
+                    f"a chunk of {chunk.array.dtype} rows {chunk.array.shape[1:]} in an array of "
+                    f"{self.dtype} rows {row}"
+                )
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def nbytes(self) -> int:
+        """The size of all rows."""
+        return sum(chunk.array.nbytes for chunk in self.chunks)
+
+    @property
+    def contents(self) -> tuple[Content, ...]:
+        """What the array holds, to compare with what it held before."""
+        return tuple(chunk.content for chunk in self.chunks)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if copy is False:
+            raise ValueError("a ChunkedArray becomes a plain array only by a copy")
+        out = np.empty(self.shape, self.dtype if dtype is None else dtype)
+        at = 0
+        for chunk in self.chunks:
+            out[at : at + len(chunk)] = chunk.array
+            at += len(chunk)
+        return out
+
+
+def raw_bytes(array: Array) -> memoryview:
+    """An array's bytes in C order, without a copy where it is stored so."""
+    if not array.nbytes:
+        return memoryview(b"")
+    rows: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return memoryview(rows)
 
 
 def leaves(tree: Any, name: str = "") -> dict[str, Any]:

@@ -62,7 +62,11 @@ class StoreError(PerdureError):
 
 
 class LockedError(StoreError):
-    """Another live process owns this lifetime."""
+    """Another process owns this lifetime, or has taken it over."""
+
+
+class MissingObject(StoreError):
+    """There is no object of this name in the store."""
 
 
 class NoSpaceError(StoreError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -21,6 +22,8 @@ from perdure.run.experiment import execute
 from perdure.run.lifetime import Outcome
 from perdure.run.plan import Plan, make_plan
 from perdure.run.spec import RunSpec
+from perdure.store.journal import Commit
+from perdure.store.layout import LifetimeFolder
 from perdure.store.log import Lifetime
 from perdure.store.run import Run
 from perdure.testing.agents import read_rows
@@ -118,34 +121,46 @@ def no_workers(out: Path, seconds: float = 5.0) -> None:
 
 def committed(out: Path) -> int:
     """How many commits the lifetimes of a run have together."""
-    return sum(p.read_bytes().count(b"\n") for p in out.glob("*/*/_meta/journal.jsonl"))
+    return sum(len(LifetimeFolder(p.parent).journal().commits) for p in out.glob("*/*/_journal"))
 
 
 def snapshot(run: Path) -> Snapshot:
-    """All that must be equal: the rows, the bytes of their files, the journal (which holds the
-    digest of every checkpoint and the place of every commit), and that nothing is damaged."""
+    """All that must be equal: the rows, the bytes of their files, the commits (which hold the
+    digest of every checkpoint and the place of each), and that nothing is damaged."""
     out: Snapshot = {}
     for info in Run(run).lifetimes():
         if info.status == "failed":
             continue
         life = Lifetime.read(info.path, verify=True)
         assert not life.notes, life.notes
-        for c in life.commits:
-            if c.state is not None and (info.path / c.state).exists():
-                life.load_state(c)
+        for c in life.held():
+            life.load_state(c)
+        files = contents(info.path / "rows")
+        assert [f"rows/{name}" for name in files] == [c.rows for c in life.commits]
         out[info.id] = {
             "status": info.status,
             "rows": read_rows(info.path),
-            "files": contents(info.path / "rows"),
-            "journal": life.journal.read_bytes(),
+            "files": list(files.values()),
+            "commits": [told(c) for c in life.commits],
         }
     assert out
     return out
 
 
+def told(commit: Commit) -> dict[str, Any]:
+    """A commit without the session that made it, by whose number objects are named."""
+    out = {k: v for k, v in commit.__dict__.items() if k not in ("token", "rows", "checkpoint")}
+    found = commit.checkpoint
+    if found is not None:
+        parts = {n: {**a, "parts": [p.split("-")[1] for p in a["parts"]]} for n, a in
+                 found["arrays"].items()}  # fmt: skip
+        out["checkpoint"] = {"bundle": found["bundle"]["sha256"], "arrays": parts}
+    return json.loads(json.dumps(out))
+
+
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file of a folder."""
-    return {p.name: p.read_bytes() for p in sorted(folder.iterdir())}
+    """Every file of a folder, if there is one."""
+    return {p.name: p.read_bytes() for p in sorted(folder.glob("*"))}
 
 
 def same(run: Path, expected: Snapshot) -> None:
@@ -165,7 +180,7 @@ def statuses(run: Path) -> dict[str, tuple[str, str]]:
 
 # The calls by which anything reaches the disk.
 
-CALLS = ("open", "write", "pwrite", "fsync", "replace", "mkdir", "ftruncate", "unlink")
+CALLS = ("open", "write", "pwrite", "fsync", "replace", "link", "mkdir", "ftruncate", "unlink")
 
 
 @contextmanager

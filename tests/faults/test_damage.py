@@ -3,10 +3,11 @@ named, and computed again from the last good commit."""
 
 from __future__ import annotations
 
-import json
+import hashlib
 import pickle
 import random
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,9 @@ from helpers import (
 from perdure.errors import Corrupt
 from perdure.run.experiment import execute
 from perdure.run.plan import Plan
-from perdure.store import state
-from perdure.store.log import Commit, Lifetime, LifetimeLog
+from perdure.store import journal, state
+from perdure.store.layout import LifetimeFolder
+from perdure.store.log import Lifetime, LifetimeLog
 from perdure.store.run import Run
 from perdure.testing.agents import cut_journal
 
@@ -56,8 +58,9 @@ def mine(whole: Plan, tmp_path: Path) -> Plan:
     return moved(whole, tmp_path / "run")
 
 
-def lines_of(plan: Plan) -> list[bytes]:
-    return Lifetime(plan.path / FOLDER).journal.read_bytes().splitlines(keepends=True)
+def entries_of(plan: Plan) -> list[Path]:
+    """The objects of the journal."""
+    return sorted((plan.path / FOLDER / "_journal").iterdir())
 
 
 def flip(path: Path, seed: int) -> None:
@@ -72,68 +75,83 @@ def reopened(folder: Path) -> tuple[list[str], dict[str, Any]]:
     """What opening a lifetime for writing says, and leaves."""
     with LifetimeLog(folder, "q", 0) as log:
         notes = log.notes
-    left = {p: contents(folder / p) for p in ("rows", "_ckpt")}
-    return notes, {**left, "journal": Lifetime(folder).journal.read_bytes()}
+    left: dict[str, Any] = {p: contents(folder / p) for p in ("rows", "_ckpt", "_parts")}
+    return notes, {**left, "commits": Lifetime(folder).commits}
 
 
-def test_journal_cut_at_every_byte_of_its_last_line(
+def test_journal_cut_at_every_byte_of_its_last_entry(
     mine: Plan, whole: Plan, expected: Snapshot
 ) -> None:
+    """As a store may leave it that cannot create an object at once."""
     folder, pristine = mine.path / FOLDER, whole.path / FOLDER
-    journal, lines = Lifetime(folder).journal, lines_of(whole)
-    cut_journal(folder, len(lines) - 1)
+    last, count = entries_of(whole)[-1], len(expected[FOLDER]["commits"])
+    cut_journal(folder, count - 1)
     notes, one_back = reopened(folder)
-    assert not notes, "a journal that ends at a line's end is whole"
-    last = f"{len(lines) - 1:05d}"
-    for cut in range(1, len(lines[-1])):
-        for part in (f"rows/{last}.parquet", f"_ckpt/{last}.npz"):
+    assert not notes, "a journal that ends with a whole entry is whole"
+    data = last.read_bytes()
+    for cut in range(len(data)):
+        for entry in (folder / "_journal").iterdir():
+            if entry.name >= last.name:
+                entry.unlink()
+        for part in (f"rows/{count - 1:05d}.parquet", f"_ckpt/{count - 1:05d}.npz"):
             shutil.copy(pristine / part, folder / part)
-        journal.write_bytes(b"".join(lines[:-1]) + lines[-1][:cut])
+        torn = folder / "_journal" / last.name
+        torn.write_bytes(data[:cut])
         notes, found = reopened(folder)
-        assert len(notes) == 1 and str(journal) in notes[0] and "torn" in notes[0], notes
+        assert len(notes) == 1 and str(torn) in notes[0] and "torn" in notes[0], notes
         assert found == one_back, f"cut after byte {cut}"
         if cut % 100 == 1:
             done(execute(mine))
             same(mine.path, expected)
+            cut_journal(folder, count - 1)
+            one_back = reopened(folder)[1]
     done(execute(mine))
     same(mine.path, expected)
 
 
-def test_every_bit_of_a_line_counts(whole: Plan) -> None:
-    for line in lines_of(whole)[:2]:
-        assert Commit.parse(line) is not None
-        for at in range(len(line)):
+def test_every_bit_of_an_entry_counts(whole: Plan) -> None:
+    for entry in entries_of(whole)[:2]:
+        data = entry.read_bytes()
+        assert journal.decode(data) is not None
+        assert journal.encode(journal.decode(data)) == data
+        for at in range(len(data)):
             for bit in range(8):
-                damaged = bytearray(line)
+                damaged = bytearray(data)
                 damaged[at] ^= 1 << bit
-                assert Commit.parse(bytes(damaged)) is None, f"byte {at}, bit {bit}"
+                assert journal.decode(bytes(damaged)) is None, f"byte {at}, bit {bit}"
+
+
+@pytest.mark.parametrize("lost", [0, 1, 4, -1])
+def test_a_journal_entry_is_missing(lost: int, mine: Plan, expected: Snapshot) -> None:
+    """The first claim, the first commit, one in the middle, the last."""
+    entries = entries_of(mine)
+    entries[lost].unlink()
+    notes = reopened(mine.path / FOLDER)[0]
+    if lost == -1:
+        assert not notes, "a lifetime that is not done yet"
+    else:
+        assert any(str(entries[lost]) in n and "missing" in n for n in notes), notes
+    done(execute(mine))
+    same(mine.path, expected)
+    assert cli("check", str(mine.path))[0] == 0
 
 
 def pieces(plan: Plan, kind: str) -> list[Path]:
-    folder = plan.path / FOLDER
-    if kind == "journal":
-        return [Lifetime(folder).journal] * len(lines_of(plan))
-    return sorted((folder / kind).iterdir())
+    return sorted((plan.path / FOLDER / kind).iterdir())
 
 
 @pytest.mark.parametrize("cut", [0, 2], ids=["done", "interrupted"])
-@pytest.mark.parametrize("kind", ["journal", "rows", "_ckpt"])
+@pytest.mark.parametrize("kind", ["_journal", "rows", "_ckpt"])
 def test_flipped_bits(kind: str, cut: int, whole: Plan, expected: Snapshot, tmp_path: Path) -> None:
-    """In each line, segment and checkpoint, of a lifetime that is done and of one that is not."""
-    count = len(lines_of(whole)) - cut
-    for k in range(count):
+    """In each entry, segment and checkpoint, of a lifetime that is done and of one that is not."""
+    count = len(expected[FOLDER]["commits"]) - cut
+    for k in range(count + (kind == "_journal")):
         mine = moved(whole, tmp_path / f"{kind}-{k}")
         shutil.copytree(whole.path, mine.path)
         folder = mine.path / FOLDER
         cut_journal(folder, count)
         target = pieces(mine, kind)[k]
-        if kind == "journal":
-            lines = lines_of(mine)
-            line = bytearray(lines[k])
-            line[(97 * k + 5) % len(line)] ^= 1 << (k % 8)
-            target.write_bytes(b"".join([*lines[:k], bytes(line), *lines[k + 1 :]]))
-        else:
-            flip(target, k)
+        flip(target, k)
         code, out, err = cli("check", str(mine.path))
         assert code == 1
         assert str(target) in err, f"{kind} {k} not named: {err}"
@@ -162,9 +180,9 @@ def test_rows_of_a_damaged_segment_are_not_handed_out(mine: Plan) -> None:
 
 
 def test_missing_files_are_found(mine: Plan, expected: Snapshot) -> None:
-    for target in ("rows/00003.parquet", "_ckpt/00005.npz"):
-        path = mine.path / FOLDER / target
+    for kind, n in (("rows", 3), ("_ckpt", 5)):
         cut_journal(mine.path / FOLDER, 6)
+        (path,) = (mine.path / FOLDER / kind).glob(f"{n:05d}*")
         path.unlink()
         code, _, err = cli("check", str(mine.path))
         assert code == 1 and str(path) in err
@@ -176,7 +194,7 @@ def test_a_finished_lifetime_may_lose_its_checkpoints(mine: Plan, expected: Snap
     """Deleting checkpoints to free space must not make a finished lifetime run again."""
     shutil.rmtree(mine.path / FOLDER / "_ckpt")
     done(execute(mine))
-    assert len((mine.path / FOLDER / "_meta/sessions.jsonl").read_text().splitlines()) == 1
+    assert len(LifetimeFolder(mine.path / FOLDER).sessions()) == 1
     same(mine.path, expected)
 
 
@@ -202,10 +220,12 @@ def test_a_pickle_payload_is_refused(mine: Plan, expected: Snapshot, tmp_path: P
     pickle.loads(pickle.dumps(arrays["agent/table"]))  # noqa: S301
     assert sign.exists(), "the payload works"
     sign.unlink()
-    *before, last = lines_of(mine)
-    forged = json.loads(last[9:])
-    forged["state_sha"] = __import__("hashlib").sha256(target.read_bytes()).hexdigest()
-    Lifetime(folder).journal.write_bytes(b"".join(before) + Commit(**forged).line())
+    last = entries_of(mine)[-1]
+    commit = journal.decode(last.read_bytes())
+    assert isinstance(commit, journal.Commit) and commit.checkpoint is not None
+    sha = hashlib.sha256(target.read_bytes()).hexdigest()
+    manifest = {**commit.checkpoint, "bundle": {**commit.checkpoint["bundle"], "sha256": sha}}
+    last.write_bytes(journal.encode(replace(commit, checkpoint=manifest)))
     with pytest.raises(Corrupt, match="pickle payload, refused"):
         state.decode(target.read_bytes(), str(target))
     code, _, err = cli("check", str(mine.path))

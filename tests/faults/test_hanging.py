@@ -24,6 +24,7 @@ from lives import FAMILY
 
 from perdure.errors import SpecError
 from perdure.run.executors import make_executor
+from perdure.store.layout import LifetimeFolder
 from perdure.store.lock import Lock
 
 ONCE = ("step:hang", "reset:hang", "step:exit0", "step:exit1", "reset:exit3", "step:kill")
@@ -46,7 +47,7 @@ def belongs_to_us(process: psutil.Process) -> bool:
 
 def sessions(out: Path, seed: int) -> int:
     """How often a lifetime was begun or resumed."""
-    return len((out / f"random/{seed}/_meta/sessions.jsonl").read_text().splitlines())
+    return len(LifetimeFolder(out / f"random/{seed}").sessions())
 
 
 def test_lifetimes_that_never_get_over_it(tmp_path: Path) -> None:

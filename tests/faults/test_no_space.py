@@ -33,7 +33,7 @@ from perdure.run.experiment import execute
 from perdure.run.plan import Plan
 from perdure.store.log import Lifetime
 
-NEEDS_SPACE = ("open", "write", "pwrite", "fsync", "replace", "mkdir")
+NEEDS_SPACE = ("open", "write", "pwrite", "fsync", "replace", "link", "mkdir")
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from perdure.errors import AgentFault, CurriculumError
 from perdure.run.loop import LifetimeLoop
 from perdure.seeds import seed_for
 from perdure.specs import Spec
-from perdure.store.log import LifetimeLog
+from perdure.store.log import Lifetime, LifetimeLog
 from perdure.testing.agents import cut_journal, read_rows
 from perdure.types import (
     BlockChoice,
@@ -356,7 +356,7 @@ def test_resumed_from_any_commit_the_rows_are_the_same(tmp_path, name):
 
     every = 17 if curriculum.generate is None else 131
     whole, _ = live(curriculum, agent, path=tmp_path / "whole", envs=2, checkpoint=every)
-    commits = len((tmp_path / "whole/_meta/journal.jsonl").read_bytes().splitlines())
+    commits = len(Lifetime.read(tmp_path / "whole").commits)
     assert commits > 5
     files = sorted(p.read_bytes() for p in (tmp_path / "whole/rows").iterdir())
     for k in range(0, commits, max(1, commits // 15)):

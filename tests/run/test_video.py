@@ -17,15 +17,16 @@ from kit import Recorder as Recording
 from kit import setting_of
 from perdure.errors import MissingExtra, StoreError
 from perdure.registry import suite
-from perdure.run import video
 from perdure.run.loop import LifetimeLoop
 from perdure.run.plan import load_plan, make_plan
 from perdure.run.spec import RunSpec
 from perdure.run.video import LONGEST, Recorder, unseen
 from perdure.specs import Spec
-from perdure.store.log import LifetimeLog
+from perdure.store import layout
+from perdure.store.layout import LifetimeFolder
+from perdure.store.log import Lifetime, LifetimeLog
 from perdure.suites.toy.envs import GridGoal
-from perdure.testing.agents import read_rows
+from perdure.testing.agents import cut_journal, read_rows
 from perdure.types import Curriculum, Exposure, Suite, Task, evaluate, learn
 
 WAYS = {
@@ -121,8 +122,8 @@ def test_processes_film_too_and_the_session_says_so(tmp_path):
     for seed in (0, 1):
         folder = run.path / f"q/{seed}"
         assert len(check_films(folder, read_rows(folder))) == 9
-        (session,) = (folder / "_meta/sessions.jsonl").read_text().splitlines()
-        assert json.loads(session)["video"] is True
+        (session,) = LifetimeFolder(folder).sessions()
+        assert session["video"] is True
     assert "video" not in json.loads((run.path / "_meta/spec.json").read_text())
 
 
@@ -189,7 +190,7 @@ def film_one(tmp_path, task, env, steps=None, blocks=None):
         config = setting_of(life)
     said = []
     with LifetimeLog(tmp_path / "life", "test", 0) as log:
-        film = Recorder(tmp_path / "life/_video", config.suites, 0, said.append)
+        film = Recorder(log.folder, config.suites, 0, said.append)
         LifetimeLoop(config, Recording(config.setup()), log, recorder=film).run()
     found = index(tmp_path / "life")
     assert list(found["notes"].values()) == said or not said
@@ -336,13 +337,11 @@ def test_a_session_without_video_leaves_a_gap_that_is_told(undisturbed, tmp_path
     plan.save()
     job, life = plan.jobs[0], plan.path / "q/0"
     subprocess.run(plan.command(job), check=True)
-    journal = life / "_meta/journal.jsonl"
-    lines = journal.read_bytes().splitlines(keepends=True)
-    journal.write_bytes(b"".join(lines[:4]))
+    cut_journal(life, 4)
+    start = Lifetime.read(life).commits[-1].position["exp"]
     subprocess.run([*plan.command(job), "--video"], check=True)
     assert read_rows(life) == rows
     found = index(life)
-    start = json.loads(lines[3][9:])["position"]["exp"]
     assert found["watched"] == [[start, len(rows)]]
     assert {f["which"] for f in found["films"]} == {"best", "worst"}
     assert all(f["exp"] >= start for f in found["films"])
@@ -354,7 +353,7 @@ def test_an_index_of_something_else_is_refused(tmp_path):
     folder.mkdir()
     (folder / "index.json").write_text('{"films": 3}')
     with pytest.raises(StoreError, match="not an index of films"):
-        Recorder(folder, {}, 0, print)
+        Recorder(LifetimeFolder(tmp_path), {}, 0, print)
 
 
 def test_a_plan_carries_the_wish_to_its_workers(tmp_path):
@@ -365,4 +364,4 @@ def test_a_plan_carries_the_wish_to_its_workers(tmp_path):
     assert replace(plan, video=True).command(plan.jobs[0])[-1] == "--video"
     plan.save()
     assert load_plan(plan.path).video is False
-    assert video.FOLDER.startswith("_")  # pandas and others take the folder for no rows.
+    assert layout.VIDEO.startswith("_")  # pandas and others take the folder for no rows.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from perdure.store.files import make_folder, write_file
+from perdure.store.layout import LifetimeFolder, RunFolder
 from perdure.store.log import LifetimeLog
 from perdure.store.rows import FORMAT, Row
 
@@ -39,18 +39,17 @@ def write_lifetime(path, rows, agent, seed, *, expert="", described=None, done=T
     with LifetimeLog(path, agent, seed, expert) as log:
         log.commit(rows, None, {}, done=done)
     about = {"format": FORMAT, "agent": agent, "seed": seed, "expert": expert, **(described or {})}
-    write_file(path / "_meta/lifetime.json", json.dumps(about).encode(), durable=False)
+    folder = LifetimeFolder(path)
+    folder.write_description(about)
     session = {"python": "3.11.7", "packages": {"perdure": "0.1.0", "numpy": "2.0"}, "git": "abc"}
-    write_file(path / "_meta/sessions.jsonl", json.dumps(session).encode() + b"\n", durable=False)
+    folder.write_session(0, session)
     if error:
-        write_file(path / "_meta/error.json", json.dumps({"error": error}).encode(), durable=False)
+        folder.write_error(error)
 
 
 def start_run(root: Path, name: str = "made/up", **spec) -> Path:
     """An empty run."""
-    make_folder(root)
-    make_folder(root / "_meta")
-    write_file(root / "_meta/spec.json", json.dumps({"curriculum": name, **spec}).encode())
+    RunFolder(root).write_spec({"curriculum": name, **spec})
     return root
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import json
 import re
 import shutil
 from math import nan
@@ -25,7 +24,8 @@ from perdure.show.leaderboard import (
     leaderboard,
 )
 from perdure.show.leaderboard_page import html, place_text, remarks, table
-from perdure.store.run import runs_below
+from perdure.store.layout import LifetimeFolder, runs_below
+from perdure.testing.agents import cut_journal
 
 LIFE = """
 from perdure import Curriculum, Exposure, Task, curricula, evaluate, learn
@@ -170,9 +170,8 @@ def test_curricula_that_vary_by_seed_belong_together(tmp_path, monkeypatch):
 
 def test_what_is_not_in_a_number_is_listed(folder, tmp_path):
     shutil.copytree(folder / "deep/er/b", tmp_path / "b")
-    meta = tmp_path / "b/q/1/_meta"
-    (meta / "journal.jsonl").write_bytes(b"")
-    (meta / "error.json").write_text(json.dumps({"error": "boom", "traceback": ""}))
+    cut_journal(tmp_path / "b/q/1", 0)
+    LifetimeFolder(tmp_path / "b/q/1").write_error("boom")
     (tmp_path / "b/q/2/rows/00000.parquet").write_bytes(b"broken")
     (ranking,) = leaderboard(tmp_path).rankings
     assert set(ranking.failed) == {"b/q/1", "b/q/2"}

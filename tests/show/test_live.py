@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import subprocess
 import sys
 import time
@@ -15,6 +14,8 @@ import perdure
 from perdure.show.live import Watcher, final_score, parallel, seconds, watch, worked
 from perdure.show.summary import by_task, summarise
 from perdure.store.history import read_run
+from perdure.store.layout import LifetimeFolder
+from perdure.testing.agents import cut_journal
 
 
 def text(renderable, width=140):
@@ -46,15 +47,10 @@ def test_a_finished_run_and_one_in_every_state(run):
     assert ended and "3 done" in shown and "100%" in shown and "ended after" in shown
     assert "q/2" in shown and "at the end, 3 tasks" in shown and "success" in shown
     # One that failed, one that was interrupted, one not yet begun.
-    meta = run.path / "q/0/_meta"
-    lines = (meta / "journal.jsonl").read_bytes().splitlines(keepends=True)
-    (meta / "journal.jsonl").write_bytes(b"".join(lines[:-1]))
-    (meta / "error.json").write_text(
-        json.dumps({"error": f"boom{60 * '!'}\x1b[31m", "traceback": ""})
-    )
-    (run.path / "q/1/_meta/journal.jsonl").write_bytes(b"")
-    jobs = json.loads((run.path / "_meta/jobs.json").read_text())
-    (run.path / "_meta/jobs.json").write_text(json.dumps({**jobs, "q/9": 1.0}))
+    cut_journal(run.path / "q/0", 0)
+    LifetimeFolder(run.path / "q/0").write_error(f"boom{60 * '!'}\x1b[31m")
+    cut_journal(run.path / "q/1", 0)
+    run.folder.write_jobs({**run.folder.jobs(), "q/9": 1.0})
     shown = text(Watcher(run.path).look(80)[0])
     assert f"q/0: boom{60 * '!'}[U+001B][31m" in shown
     for words in ("1 done", "1 failed", "1 interrupted", "1 waiting", "q/0", "q/1", "boom"):
@@ -95,10 +91,12 @@ def test_time_is_that_of_the_run_not_of_the_watcher(run):
         ("q/2", [{"started": day + 30.0}], day + 60.0),
     ):
         meta = run.path / job / "_meta"
-        text_lines = "".join(json.dumps(s) + "\n" for s in sessions)
-        (meta / "sessions.jsonl").write_text(text_lines + '{"started": 17')
+        for k, session in enumerate(sessions):
+            LifetimeFolder(run.path / job).write_session(k, session)
+        (meta / "sessions/00009.json").write_text('{"started": 17')
         (meta / "progress.json").write_text(json.dumps({"time": last, "fraction": 1.0}))
-    assert worked(run.path / "q/0", day + 40.0) == ((0.0, 100.0), (day, day + 40.0))
+    folder = LifetimeFolder(run.path / "q/0")
+    assert worked(folder, day + 40.0) == ((0.0, 100.0), (day, day + 40.0))
     # 0–100 and 50–120, then 0–40 and 30–60 of the next day.
     assert "ended after 3:00 min" in text(Watcher(run.path).look()[0])
     assert parallel([]) == 0.0 and parallel([(0.0, 2.0), (1.0, 5.0), (9.0, 9.0)]) == 5.0
@@ -108,12 +106,11 @@ def test_a_session_writes_down_when_the_one_before_ended(tmp_path):
     out = str(tmp_path / "x")
     keys = {"agents": ["q"], "executor": "serial", "out": out}
     run = perdure.experiment("toy/compass,steps=50,episodes=2", **keys)
-    meta = run.path / "q/0/_meta"
-    os.utime(meta / "progress.json", (1234.0, 1234.0))
-    (meta / "journal.jsonl").write_bytes(b"")
+    folder = LifetimeFolder(run.path / "q/0")
+    (run.path / "q/0/_meta/progress.json").write_text('{"time": 1234.0}')
+    cut_journal(folder.path, 0)
     perdure.experiment("toy/compass,steps=50,episodes=2", **keys)
-    lines = [json.loads(x) for x in (meta / "sessions.jsonl").read_text().splitlines()]
-    assert [x["previous_end"] for x in lines] == [None, 1234.0]
+    assert [x["previous_end"] for x in folder.sessions()] == [None, 1234.0]
 
 
 def test_watching_from_another_process_while_it_runs(tmp_path):
@@ -145,9 +142,8 @@ def test_watching_from_another_process_while_it_runs(tmp_path):
 def test_a_lifetime_on_another_machine_lives_while_its_progress_changes(run, monkeypatch):
     """Its lock cannot be seen from here; its clock may be wrong."""
     meta = run.path / "q/0/_meta"
-    (meta / "journal.jsonl").write_bytes(b"")
-    (meta / "lock").write_text(json.dumps({"pid": 1, "host": "far-away"}))
-    progress = {"time": 1000.0, "fraction": 0.5}
+    cut_journal(run.path / "q/0", 0)
+    progress = {"time": 1000.0, "fraction": 0.5, "host": "far-away"}
     (meta / "progress.json").write_text(json.dumps(progress))
     watcher = Watcher(run.path)
     assert "1 interrupted" in text(watcher.look()[0])
@@ -159,7 +155,7 @@ def test_a_lifetime_on_another_machine_lives_while_its_progress_changes(run, mon
 
 
 def test_names_from_files_cannot_write_to_the_terminal(run):
-    (run.path / "q/0/_meta/journal.jsonl").write_bytes(b"")
+    cut_journal(run.path / "q/0", 0)
     evil = {"task": "\x1b[2J\x1b]0;x\x07 [bold]\u202egoal", "kind": "learn", "score": 0.5,
             "measure": "\x1b[31m", "time": 0.0}  # fmt: skip
     (run.path / "q/0/_meta/progress.json").write_text(json.dumps(evil))

@@ -1,6 +1,5 @@
 """The tables behind the page, against cases worked out by hand."""
 
-import json
 from itertools import pairwise
 from math import isnan, sqrt
 
@@ -11,7 +10,7 @@ import report_runs as made
 from perdure import registry
 from perdure.errors import MeasureError
 from perdure.show.report import data, load
-from perdure.store.files import write_file
+from perdure.store.layout import RunFolder
 
 T2 = 12.706204736432095
 """Student's t for two lifetimes at 95 %."""
@@ -211,7 +210,7 @@ def test_what_did_not_end_is_in_no_number(tmp_path):
     rows = made.tasks_in_turn(np.random.default_rng(5), ("toy/a", "toy/b", "toy/c"))
     made.write_lifetime(run / "q/2", rows[:100], "q", 2, done=False, error="boom")
     made.write_lifetime(run / "late/0", rows[:40], "late", 0, done=False)
-    write_file(run / "_meta/jobs.json", json.dumps(dict.fromkeys("abcdef", 1)).encode())
+    RunFolder(run).write_jobs(dict.fromkeys("abcdef", 1))
     study = load([run], metrics())
     mine = {"metric": "cw.performance", "agent": "q"}
     assert only(data.headline(study)["cells"], **mine) == only(

@@ -97,8 +97,7 @@ def test_head_has_no_body(served):
 def test_the_version_changes_when_rows_land(served):
     server, run, made = served
     before = ask(server, "/version")[2]
-    journal = run.path / "random/0/_meta/journal.jsonl"
-    journal.write_bytes(journal.read_bytes() + b"x")
+    (run.path / "random/0/_journal/00009.json").write_bytes(b"x")
     assert ask(server, "/version")[2] != before
     assert ask(server, "/report")[2] == REPORT + b"2" and len(made) == 2
     (run.path / "random/0/_meta/error.json").write_text("{}")

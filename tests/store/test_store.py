@@ -16,6 +16,7 @@ import perdure
 from perdure.errors import AgentFault, Corrupt, StoreError
 from perdure.store import rows, state
 from perdure.store.history import read_lifetime
+from perdure.store.layout import LifetimeFolder
 from perdure.store.log import Lifetime, LifetimeLog
 from perdure.store.run import Run
 
@@ -59,7 +60,7 @@ def test_provenance(run):
     info = run.lifetimes()[0]
     assert info.description["format"] == rows.FORMAT
     assert len(info.description["curriculum"]["blocks"]) == 7 and info.description["fingerprint"]
-    session = json.loads((info.path / "_meta/sessions.jsonl").read_text().splitlines()[0])
+    (session,) = LifetimeFolder(info.path).sessions()
     assert {"host", "pid", "python", "platform", "packages", "git", "started"} <= set(session)
     assert session["packages"]["gymnasium"]
 

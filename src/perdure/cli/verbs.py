@@ -66,7 +66,7 @@ def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any], video: bo
     for o in failed:
         tell(f"failed: {o.job.id}: {o.error}")
     if failed:
-        trace = plan.path / failed[0].job.id / "_meta" / "error.json"
+        trace = finished.folder.lifetime(failed[0].job.id).error_in
         tell(
             f"{len(failed)} of {len(outcomes)} lifetimes failed (traceback: {trace}); mend the cause "
             "and run the same command to go on"
@@ -203,7 +203,7 @@ def _curricula() -> list[dict[str, str]]:
 def check(name: str) -> int:
     """Find out what a name is, and check it."""
     from perdure.run.executors import make_executor
-    from perdure.store.run import is_run
+    from perdure.store.layout import SPEC, is_run
     from perdure.testing import (
         check_agent,
         check_executor,
@@ -216,7 +216,7 @@ def check(name: str) -> int:
     if is_run(path):
         return _check_run(path)
     if path.is_dir():
-        raise SpecError(f"{name} is a folder but not a Perdure run: it has no _meta/spec.json")
+        raise SpecError(f"{name} is a folder but not a Perdure run: it has no {SPEC}")
     spec = Spec.parse(name)
     if spec.name in registry.entries("suites"):
         return _verdict(name, _problems(check_suite, registry.suite(spec.name)))

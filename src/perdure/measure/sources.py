@@ -12,7 +12,8 @@ from typing import Any
 from perdure.errors import MeasureError
 from perdure.measure.outlines import StoredExposure, stored_blocks, stored_task_id
 from perdure.store.history import History, read_experts, read_lifetime
-from perdure.store.run import LifetimeInfo, Run, is_run, runs_below
+from perdure.store.layout import SPEC, is_run, runs_below
+from perdure.store.run import LifetimeInfo, Run
 
 Experts = Mapping[str, tuple[History, ...]]
 
@@ -68,8 +69,7 @@ def find(path: Path, ste: Sequence[str] = (), measure: str | None = None) -> Fou
     logs = find_logs(path)
     if not logs:
         raise MeasureError(
-            f"{path} holds neither a Perdure run (_meta/spec.json) nor an L2Logger log "
-            "(logger_info.json)"
+            f"{path} holds neither a Perdure run ({SPEC}) nor an L2Logger log (logger_info.json)"
         )
     return Found(path, tuple(_log_sources(path, logs, given, measure)))
 

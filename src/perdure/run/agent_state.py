@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from perdure.agent import Agent
+from perdure.arrays import ChunkedArray, Content
 from perdure.errors import AgentFault
 from perdure.run.guards import agent_fault
 from perdure.seeds import pack_rng, rng_for, unpack_rng
@@ -18,14 +19,16 @@ from perdure.types import Array
 class AgentState:
     """What the loop keeps of an agent beside the agent itself.
 
-    ``digest`` tells during an evaluation how the agent was before it, ``snapshot`` what an adapt
-    block restores, ``learning_rng`` is the agent's own generator while it has another one lent.
+    ``digest`` and ``contents`` tell during an evaluation how the agent was before it: CRCs of its
+    plain arrays, and what its chunked ones held. ``snapshot`` is what an adapt block restores,
+    ``learning_rng`` the agent's own generator while it has another one lent.
     """
 
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
         self.digest: dict[str, int] | None = None
-        self.snapshot: dict[str, Array] | None = None
+        self.contents: dict[str, tuple[Content, ...]] = {}
+        self.snapshot: dict[str, Array | ChunkedArray] | None = None
         self.learning_rng: np.random.Generator | None = None
 
     # Evaluation leaves no trace in the agent.
@@ -33,7 +36,8 @@ class AgentState:
     def begin_evaluation(self, seed: int, block: int, phase: int) -> None:
         """Remember how the agent is, and lend it another generator."""
         saved = self._learned()
-        self.digest = None if saved is None else state.digest(saved)
+        if saved is not None:
+            self.digest, self.contents = state.digest(_plain(saved)), _contents(saved)
         self.learning_rng = self.agent.rng
         self.agent.rng = rng_for(seed, "agent in eval", block, phase)
 
@@ -45,9 +49,15 @@ class AgentState:
         saved = self._learned()
         if saved is None or self.digest is None:
             return
-        after = state.digest(saved)
-        names = sorted({*after, *self.digest})
-        changed = [n for n in names if after.get(n) != self.digest.get(n)]
+        self._refuse_changed(state.digest(_plain(saved)), self.digest, block)
+        self._refuse_changed(_contents(saved), self.contents, block)
+        self.digest, self.contents = None, {}
+
+    def _refuse_changed(
+        self, after: Mapping[str, object], before: Mapping[str, object], block: int
+    ) -> None:
+        names = sorted({*after, *before})
+        changed = [n for n in names if after.get(n) != before.get(n)]
         if changed:
             raise AgentFault(
                 f"{type(self.agent).__name__} changed in evaluation (block {block}): "
@@ -55,7 +65,6 @@ class AgentState:
                 "learn when ctx.learning is False. What is carried during an episode belongs into "
                 "memory(), not into state()"
             )
-        self.digest = None
 
     # An adapt block restores what it began with.
 
@@ -76,12 +85,15 @@ class AgentState:
 
     # Checkpoints.
 
-    def save(self, in_block: bool) -> dict[str, Array] | None:
+    def save(self, in_block: int | None) -> dict[str, Array | ChunkedArray] | None:
         """Everything of the agent that a checkpoint holds; None if it cannot be saved. What it
         remembers of an episode counts only in the middle of a block."""
         saved = self._whole()
-        if saved is None or not in_block:
+        if saved is None or in_block is None:
             return saved
+        if self.digest is not None:
+            # Who resumes from here cannot tell what the chunks held before the evaluation.
+            self._refuse_changed(_contents(_below("agent/", saved)), self.contents, in_block)
         saved |= {f"memory/{k}": np.array(v) for k, v in self._arrays("memory").items()}
         if self.learning_rng is not None:
             saved["rng_eval"] = pack_rng(self.agent.rng)
@@ -89,10 +101,12 @@ class AgentState:
             saved |= {f"snapshot/{k}": v for k, v in self.snapshot.items()}
         return saved
 
-    def restore(self, arrays: Mapping[str, Array], digest: dict[str, int] | None) -> None:
+    def restore(self, arrays: Mapping[str, Any], digest: dict[str, int] | None) -> None:
         """Bring the agent back to a checkpoint."""
         self._load(arrays)
         self.digest = digest
+        if digest is not None:
+            self.contents = _contents(self._learned() or {})
         try:
             self.agent.load_memory(_below("memory/", arrays))
         except Exception as e:
@@ -102,26 +116,29 @@ class AgentState:
             self.agent.rng = unpack_rng(arrays["rng_eval"])
         self.snapshot = _below("snapshot/", arrays) or None
 
-    def _whole(self) -> dict[str, Array] | None:
+    def _whole(self) -> dict[str, Array | ChunkedArray] | None:
         saved = self._learned()
         if saved is None:
             return None
-        out = {f"agent/{k}": np.array(v) for k, v in saved.items()}
+        out: dict[str, Array | ChunkedArray] = {}
+        for name, value in saved.items():
+            # Chunks never change; a plain array may be the agent's own.
+            out[f"agent/{name}"] = value if isinstance(value, ChunkedArray) else np.array(value)
         out["rng"] = pack_rng(self.learning_rng or self.agent.rng)
         return out
 
-    def _load(self, saved: Mapping[str, Array]) -> None:
+    def _load(self, saved: Mapping[str, Any]) -> None:
         try:
             self.agent.load(_below("agent/", saved))
         except Exception as e:
             raise agent_fault(self.agent, "load", e) from e
         self.agent.rng = unpack_rng(saved["rng"])
 
-    def _learned(self) -> dict[str, Array] | None:
+    def _learned(self) -> dict[str, Array | ChunkedArray] | None:
         saved = self._call("state")
         return None if saved is None else state.checked(f"{self._name}.state()", saved)
 
-    def _arrays(self, method: str) -> dict[str, Array]:
+    def _arrays(self, method: str) -> dict[str, Array | ChunkedArray]:
         return state.checked(f"{self._name}.{method}()", self._call(method))
 
     def _call(self, method: str) -> Any:
@@ -135,5 +152,13 @@ class AgentState:
         return type(self.agent).__name__
 
 
-def _below(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
+def _plain(saved: Mapping[str, Array | ChunkedArray]) -> dict[str, Array]:
+    return {k: v for k, v in saved.items() if not isinstance(v, ChunkedArray)}
+
+
+def _contents(saved: Mapping[str, Array | ChunkedArray]) -> dict[str, tuple[Content, ...]]:
+    return {k: v.contents for k, v in saved.items() if isinstance(v, ChunkedArray)}
+
+
+def _below(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
     return {k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)}

@@ -12,7 +12,8 @@ from perdure.run.lifetime import Outcome, finished, say
 from perdure.run.plan import Job, Plan, make_plan
 from perdure.run.signals import interruptible
 from perdure.run.spec import RunSpec
-from perdure.run.video import FOLDER, encoder, unseen
+from perdure.run.video import encoder, unseen
+from perdure.store.layout import RunFolder
 from perdure.store.run import Run
 
 
@@ -49,7 +50,8 @@ def execute(
 def _announce(plan: Plan, left: Sequence[Job]) -> None:
     """What will not be filmed, said once and not by every lifetime."""
     done = {j.id for j in plan.jobs} - {j.id for j in left}
-    without = [j for j in done if not (plan.path / j / FOLDER / "index.json").exists()]
+    run = RunFolder(plan.path)
+    without = [job for job in done if run.lifetime(job).films() is None]
     if without:
         say(f"{len(without)} finished lifetimes were run without video and stay without films")
     if left:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import json
 import os
 import platform
 import socket
@@ -17,14 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from perdure.errors import AgentFault, StoreError
+from perdure.errors import AgentFault, LockedError, StoreError
 from perdure.run.loop import LifetimeLoop
 from perdure.run.persistence import refuse_changed
 from perdure.run.plan import Job, Plan
 from perdure.run.progress import Progress
-from perdure.run.video import FOLDER, Recorder
+from perdure.run.video import Recorder
 from perdure.specs import Spec, is_file_reference
-from perdure.store import files
+from perdure.store.layout import LifetimeFolder
 from perdure.store.log import Lifetime, LifetimeLog
 
 PACKAGES = (
@@ -58,18 +57,17 @@ class Outcome:
 def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -> None:
     """Run a lifetime to its end from wherever its log stands. Raises what stopped it."""
     path = plan.path / job.id
-    description = plan.describe(job)
-    described = path / "_meta" / "lifetime.json"
-    if described.exists():
+    folder = LifetimeFolder(path)
+    description, described = plan.describe(job), folder.description()
+    if described is not None:
         # Before the log is opened: another lifetime's files are not ours to repair.
-        refuse_changed(f"{path} holds another lifetime", files.read_json(described), description)
+        refuse_changed(f"{path} holds another lifetime", described, description)
     with LifetimeLog(path, job.agent, job.seed, job.expert) as log:
-        if not described.exists():
-            files.write_json(described, description)
-        sessions = path / "_meta" / "sessions.jsonl"
+        if described is None:
+            folder.write_description(description)
         here = {**provenance(), "code": code(plan, job)}
         notes = list(log.notes)
-        changed = changes(sessions, {part: here[part] for part in ("code", "packages")})
+        changed = changes(folder, {part: here[part] for part in ("code", "packages")})
         if changed and log.commits and not log.done:
             notes.append(
                 f"{path}: {', '.join(changed)} changed since this lifetime was interrupted; its rows "
@@ -80,32 +78,29 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
         if log.done:
             return
         session = {"started": time.time(), "argv": sys.argv, "commit": len(log.commits)}
-        beat_file = path / "_meta" / "progress.json"
         # The last sign of life of the session before: with it, time spent can be told from pauses.
-        session["previous_end"] = beat_file.stat().st_mtime if beat_file.exists() else None
+        session["previous_end"] = folder.last_sign()
         session["video"] = plan.video
-        line = json.dumps({**session, **here, "notes": notes}).encode() + b"\n"
-        if sessions.exists():
-            files.truncate(sessions, sessions.read_bytes().rfind(b"\n") + 1)
-        files.append_line(sessions, line)
-        failed = path / "_meta" / "error.json"
-        failed.unlink(missing_ok=True)
+        folder.write_session(log.session, {**session, **here, "notes": notes})
+        folder.clear_error()
         try:
             config = plan.config(job)
             agent = plan.make_agent(job.agent, config.setup())
-            progress = Progress(config.curriculum, beat_file)
+            progress = Progress(config.curriculum, folder)
             recorder = None
             if plan.video:
                 start = log.position["exp"] if log.position else 0
-                recorder = Recorder(path / FOLDER, config.suites, start, say)
+                recorder = Recorder(folder, config.suites, start, say)
             LifetimeLoop(config, agent, log, progress, beat, recorder).run()
+        except LockedError:
+            raise  # The lifetime is another's now, and has not failed.
         except SystemExit as e:
             # sys.exit() somewhere in an agent or environment ends its lifetime, not the run.
             error = AgentFault(f"the agent or its environment called sys.exit({e.code!r})")
-            write_error(path, error)
+            write_error(folder, error)
             raise error from e
         except Exception as e:
-            write_error(path, e)
+            write_error(folder, e)
             raise
 
 
@@ -116,28 +111,27 @@ def say(note: str) -> None:
 
 def finished(plan: Plan, job: Job) -> bool:
     """Whether a job is done and its files are as they were committed: nothing to start for."""
-    path = plan.path / job.id
-    described = path / "_meta" / "lifetime.json"
-    if not described.exists() or files.read_json(described) != plan.describe(job):
+    folder = LifetimeFolder(plan.path / job.id)
+    if folder.description() != plan.describe(job):
         return False
-    life = Lifetime.read(path, verify=True)
+    life = Lifetime.read(folder.path, verify=True)
     if not life.done or life.notes:
         return False
-    changed = changes(path / "_meta" / "sessions.jsonl", {"code": code(plan, job)})
+    changed = changes(folder, {"code": code(plan, job)})
     if changed:
         say(
-            f"{path} was finished with another version of {', '.join(changed)} and stays as it is; "
+            f"{folder.path} was finished with another version of {', '.join(changed)} and stays as it is; "
             "for the new version choose another folder with --out"
         )
     return True
 
 
-def write_error(path: Path, error: BaseException | str) -> None:
+def write_error(folder: LifetimeFolder, error: BaseException | str) -> None:
     """Leave word of a failure in the lifetime's folder."""
     text = error if isinstance(error, str) else describe_error(error)
     trace = "" if isinstance(error, str) else "".join(traceback.format_exception(error))
     try:
-        files.write_json(path / "_meta" / "error.json", {"error": text, "traceback": trace})
+        folder.write_error(text, trace)
     except StoreError as e:
         # A full disk must not hide the error that matters: it is still raised and printed.
         say(str(e))
@@ -173,12 +167,10 @@ def code(plan: Plan, job: Job) -> dict[str, str]:
     return {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths if p.is_file()}
 
 
-def changes(sessions: Path, here: Mapping[str, Mapping[str, str]]) -> list[str]:
+def changes(folder: LifetimeFolder, here: Mapping[str, Mapping[str, str]]) -> list[str]:
     """Names of the files or packages that are not as they were in the last session."""
-    data = sessions.read_bytes() if sessions.exists() else b""
-    # A session killed while it wrote its line leaves half of it; the one before is whole.
-    whole = data[: data.rfind(b"\n") + 1].splitlines()
-    before = json.loads(whole[-1]) if whole else {}
+    sessions = folder.sessions()
+    before = sessions[-1] if sessions else {}
     return [
         name
         for part, now in here.items()

@@ -332,7 +332,7 @@ class LifetimeLoop:
 
     def _commit(self, runner: Runner | None) -> None:
         """Everything up to this step, on disk. Without a runner, the lifetime is over."""
-        saved = self.state.save(in_block=runner is not None)
+        saved = self.state.save(self.position[0] if runner is not None else None)
         inner: dict[str, Any] = {}
         if saved is not None and runner is not None:
             inner, arrays = runner.save()
@@ -353,7 +353,8 @@ class LifetimeLoop:
         self.since = 0
 
     def _restore(self, position: Mapping[str, Any]) -> dict[str, Any]:
-        arrays = self.log.resumed
+        # Taken from the log, so that nothing keeps a large state alive.
+        arrays, self.log.resumed = self.log.resumed, None
         assert arrays is not None
         self.state.restore(arrays, position["digest"])
         self.exp, self.learned = position["exp"], position["learned"]

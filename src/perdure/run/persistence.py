@@ -6,13 +6,12 @@ import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, fields
-from pathlib import Path
 from typing import Any
 
 from perdure.errors import SpecError, StoreError
 from perdure.run.spec import RunSpec
 from perdure.specs import Spec
-from perdure.store import files
+from perdure.store.layout import RunFolder
 
 
 def save_spec(
@@ -25,25 +24,23 @@ def save_spec(
     how long each job is beside a whole lifetime."""
     if spec.folder.exists() and not spec.folder.is_dir():
         raise SpecError(f"{spec.folder} is a file; choose a folder with --out")
-    path = spec.folder / "_meta" / "spec.json"
+    folder = RunFolder(spec.folder)
     mine = json.loads(json.dumps(asdict(spec)))
     mine["agents"] = {label: str(Spec(s.name, s.params)) for label, s in agents.items()}
     mine["out"] = ""
     mine["outline"] = outline
-    if path.exists():
-        theirs = read_spec(path)
+    if folder.exists():
+        theirs = read_spec(folder)
         _refuse_other(spec, theirs, mine)
         mine["agents"] = {**theirs["agents"], **mine["agents"]}
         mine["lifetimes"] = max(mine["lifetimes"], theirs["lifetimes"])
         mine["experts"] = mine["experts"] or theirs["experts"]
-    elif spec.folder.exists() and any(p.name != "_meta" for p in spec.folder.iterdir()):
-        # A lone _meta is our own: the run was killed before it wrote its specification.
+    elif folder.foreign():
         raise SpecError(
             f"{spec.folder} is not empty and not a Perdure run; choose another folder with --out"
         )
-    files.make_folder(path.parent)
-    files.write_json(path, mine)
-    files.write_json(spec.folder / "_meta" / "jobs.json", weights)
+    folder.write_spec(mine)
+    folder.write_jobs(weights)
 
 
 def _refuse_other(run: RunSpec, theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
@@ -68,9 +65,9 @@ def refuse_changed(what: str, theirs: Mapping[str, Any], mine: Mapping[str, Any]
     )
 
 
-def read_spec(path: Path) -> dict[str, Any]:
+def read_spec(folder: RunFolder) -> dict[str, Any]:
     """A specification on disk, whoever edited it."""
-    values = files.read_json(path)
+    values = folder.spec()
     known = {f.name: f.default for f in fields(RunSpec)}
     if (
         not isinstance(values, dict)
@@ -78,7 +75,7 @@ def read_spec(path: Path) -> dict[str, Any]:
         or not {"curriculum"} <= values.keys() <= {*known, "outline"}
     ):
         raise StoreError(
-            f"{path} is not the specification of a run: expected {', '.join(known)}, got "
+            f"{folder.spec_in} is not the specification of a run: expected {', '.join(known)}, got "
             f"{str(values)[:80]}; restore it, or choose another folder with --out"
         )
     return {**known, **values}

@@ -29,6 +29,7 @@ from perdure.run.spec import RunSpec
 from perdure.run.validate import Ground, ground_of, validate
 from perdure.seeds import seed_for
 from perdure.specs import Spec, is_file_reference
+from perdure.store.layout import RunFolder
 from perdure.store.rows import FORMAT
 from perdure.types import Curriculum, Setup
 
@@ -206,7 +207,7 @@ def _parameters(text: str) -> list[str]:
 
 def load_plan(path: Path) -> Plan:
     """The plan of a run's folder, as a worker on any machine sees it."""
-    values = read_spec(path / "_meta" / "spec.json")
+    values = read_spec(RunFolder(path))
     agents = {
         label: Spec(s.name, s.params, label)
         for label, s in ((k, Spec.parse(v)) for k, v in values["agents"].items())

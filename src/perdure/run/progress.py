@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from perdure.store import files
+from perdure.store.layout import LifetimeFolder
 from perdure.types import Curriculum, Exposure
 
 BEAT = 0.5
-"""Seconds between two writes of the progress file."""
+"""Seconds between two signs of life."""
 GUESS = 50.0
 """Steps per episode until some have been seen."""
 
@@ -20,8 +19,8 @@ GUESS = 50.0
 class Progress:
     """Counts work in steps; episodes are counted at their mean length so far."""
 
-    def __init__(self, curriculum: Curriculum, path: Path | None) -> None:
-        self.path = path
+    def __init__(self, curriculum: Curriculum, folder: LifetimeFolder | None) -> None:
+        self.folder = folder
         self.blocks = len(curriculum.fixed) if curriculum.generate is None else None
         self._plan = [[e for p in b.phases for e in p.exposures] for b in curriculum.fixed]
         if curriculum.generate is not None:
@@ -72,8 +71,8 @@ class Progress:
         return min(done / total, 1.0)
 
     def write(self, **values: Any) -> None:
-        """Write the progress file; it is not part of the log and is never fsynced."""
-        if self.path is None:
+        """Give a sign of life."""
+        if self.folder is None:
             return
         fraction = values.get("fraction")
         elapsed = time.monotonic() - self._began
@@ -84,8 +83,7 @@ class Progress:
             gained = fraction - self._first
             eta = elapsed * (1 - fraction) / gained if gained > 0 else None
         score = sum(self._scores) / len(self._scores) if self._scores else None
-        files.write_json(
-            self.path,
+        self.folder.write_progress(
             {
                 **values,
                 "blocks": self.blocks,
@@ -94,7 +92,5 @@ class Progress:
                 "rate": self.done_steps / elapsed if elapsed > 0 else None,
                 "score": score,
                 "measure": self.measure,
-                "time": time.time(),
-            },
-            durable=False,
+            }
         )

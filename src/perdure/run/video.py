@@ -17,7 +17,7 @@ unseen by a lifetime that is killed and resumed.
 
 from __future__ import annotations
 
-import os
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -33,11 +33,10 @@ from perdure.errors import EnvironmentFault, MissingExtra, StoreError
 from perdure.names import task_slug
 from perdure.run.progress import BEAT
 from perdure.run.vector import reset_env
-from perdure.store import files
+from perdure.store.layout import LifetimeFolder
 from perdure.store.rows import params_json
 from perdure.types import Array, Curriculum, Episode, Suite, Task
 
-FOLDER = "_video"
 WHICH = ("first", "best", "worst")
 SIDE = 320
 """The longer side of a film in pixels, at most."""
@@ -99,7 +98,7 @@ class Recorder:
 
     def __init__(
         self,
-        folder: Path,
+        folder: LifetimeFolder,
         suites: Mapping[str, Suite],
         start: int,
         note: Callable[[str], None],
@@ -115,10 +114,9 @@ class Recorder:
 
     def _read(self, start: int) -> None:
         """Go on from the index; what it says of rows that were not committed is forgotten."""
-        path = self.folder / "index.json"
-        if not path.exists():
+        index = self.folder.films()
+        if index is None:
             return
-        index = files.read_json(path)
         try:
             before = [[a, min(b, start)] for a, b in index["watched"] if a < start]
             for entry in index["films"]:
@@ -126,7 +124,9 @@ class Recorder:
                     found = _episode(entry)
                     self.kept.setdefault((found.task, found.params), {})[entry["which"]] = found
         except (TypeError, KeyError, ValueError) as e:
-            raise StoreError(f"{path} is not an index of films ({e!r}); remove its folder") from e
+            raise StoreError(
+                f"{self.folder.films_in} is not an index of films ({e!r}); remove its folder"
+            ) from e
         if before and before[-1][1] == start:
             self.watched = before
         else:
@@ -164,8 +164,6 @@ class Recorder:
         """Make the films that are missing, then the index, and remove what it no longer names."""
         from perdure.agents.adapters._globals import Guest
 
-        if not self.folder.is_dir():
-            files.make_folder(self.folder)
         # An environment being made or drawn may draw from global generators: the agent's are safe.
         with Guest(0).lent():
             for key, mine in self.kept.items():
@@ -182,22 +180,18 @@ class Recorder:
             if which in mine and mine[which].film
         ]
         index = {"format": 1, "watched": self.watched, "films": kept, "notes": self.notes}
-        files.write_json(self.folder / "index.json", index)
-        named = {entry["file"] for entry in kept} | {"index.json"}
-        for file in self.folder.iterdir():
-            if file.name not in named:
-                file.unlink()
+        self.folder.write_films(index, {entry["file"] for entry in kept})
 
     def _filmed(
         self, key: tuple[str, str], e: RecordedEpisode, beat: Callable[[], None]
     ) -> RecordedEpisode:
         if e.film is not None or e.task in self.notes or not e.actions:
             return e
-        temporary = self.folder / f"_{os.getpid()}.mp4"
         try:
             task = self.tasks[key]
-            film = shoot(self.suites[task.suite], task, e, temporary, beat)
-            data = temporary.read_bytes()
+            with tempfile.TemporaryDirectory(prefix="perdure-film-") as folder:
+                film = shoot(self.suites[task.suite], task, e, Path(folder) / "film.mp4", beat)
+                data = (Path(folder) / "film.mp4").read_bytes()
         except Unseen as error:
             self.notes[e.task] = str(error)
             return e
@@ -206,10 +200,8 @@ class Recorder:
             self.notes[e.task] = f"{e.task} is not filmed: {type(error).__name__}: {error}"
             self.note(self.notes[e.task])
             return e
-        finally:
-            temporary.unlink(missing_ok=True)
         name = f"{task_slug(e.task)}-{e.exp:08d}.mp4"
-        files.write_file(self.folder / name, data)
+        self.folder.write_film(name, data)
         return replace(e, film=replace(film, file=name), actions=())
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from markupsafe import Markup
 
-from perdure.errors import StoreError
+from perdure.errors import MissingObject, StoreError
 from perdure.show.report.page import Section, clean
 from perdure.show.report.study import LifetimeSummary, Study
 from perdure.show.report.tables import number
-from perdure.store.files import read_json
+from perdure.store.layout import VIDEO, LifetimeFolder
 
 ROOM = 2_000_000
 """Bytes of film that a report holds; the first lifetime of each agent comes first."""
@@ -30,13 +30,12 @@ def films(study: Study) -> Sequence[Section]:
         life, entries = _entries(study, agent)
         tasks: dict[str, list[Markup]] = {}
         for folder, whiches, entry in entries:
-            path = folder / str(entry["file"])
-            size = path.stat().st_size if path.is_file() else 0
-            if not size or size > left:
+            data = _data(folder, str(entry["file"]))
+            if not data or len(data) > left:
                 dropped += 1
                 continue
-            left -= size
-            shown = _figure(whiches, entry, path.read_bytes())
+            left -= len(data)
+            shown = _figure(whiches, entry, data)
             tasks.setdefault(clean(str(entry["task"])), []).append(shown)
         if tasks and life is not None:
             parts.append(HEADING.format(clean(agent), life.seed))
@@ -52,7 +51,7 @@ def films(study: Study) -> Sequence[Section]:
         "its worst; an episode that is several of them is shown once."
     )
     if dropped:
-        about += f" {dropped} more are in the lifetimes' _video folders."
+        about += f" {dropped} more are in the lifetimes' {VIDEO} folders."
     return (Section("films", "Episodes", about, STYLE + Markup("").join(parts)),)
 
 
@@ -68,7 +67,7 @@ STYLE = Markup(
     ".films figcaption{font-size:.85rem;overflow-wrap:anywhere}</style>"
 )
 
-Film = tuple[Path, list[str], Mapping[str, Any]]
+Film = tuple[LifetimeFolder, list[str], Mapping[str, Any]]
 """The folder of a film, what it is (first, best, worst), and its entry in the index."""
 
 
@@ -78,17 +77,24 @@ def _entries(study: Study, agent: str) -> tuple[LifetimeSummary | None, list[Fil
         if life.expert or life.agent != agent or life.seed is None:
             continue
         run = next(f.path for f in study.folders if f.label == life.folder)
-        folder = run / life.base / str(life.seed) / "_video"
-        if (folder / "index.json").is_file():
-            index = read_json(folder / "index.json")
-            if not isinstance(index, dict) or not isinstance(index.get("films"), list):
-                raise StoreError(f"{folder}/index.json is not an index of films; remove the folder")
+        folder = LifetimeFolder(run / life.base / str(life.seed))
+        index = folder.films()
+        if index is not None:
+            if not isinstance(index.get("films"), list):
+                raise StoreError(f"{folder.films_in} is not an index of films; remove its folder")
             found: dict[str, Film] = {}
             for entry in filter(_safe, index["films"]):
                 same = found.setdefault(str(entry["file"]), (folder, [], entry))
                 same[1].append(str(entry["which"]))
             return life, list(found.values())
     return None, []
+
+
+def _data(folder: LifetimeFolder, film: str) -> bytes:
+    try:
+        return folder.film(film)
+    except MissingObject:
+        return b""
 
 
 def _safe(entry: Any) -> bool:

@@ -23,7 +23,8 @@ from perdure.measure.outlines import stored_blocks
 from perdure.measure.results import Measured, measure_paper, read_all
 from perdure.measure.stats import Estimate, mean_interval
 from perdure.store.history import History
-from perdure.store.run import Run, runs_below
+from perdure.store.layout import SPEC, runs_below
+from perdure.store.run import Run
 
 DEFAULT: tuple[Metric, ...] = (acc, *(m for m in l2m_metrics if m.name in CORE))
 """Average final performance, by which agents are ranked, and L2M's core metrics."""
@@ -143,7 +144,7 @@ def leaderboard(
     begun = [run for run in runs if run.described]
     if not begun:
         what = f"{len(runs)} runs but no lifetime that has begun" if runs else "no Perdure run"
-        raise MeasureError(f"{folder} holds {what} (_meta/spec.json is what a run is known by)")
+        raise MeasureError(f"{folder} holds {what} ({SPEC} is what a run is known by)")
     groups = _groups(begun)
     if curriculum is not None:
         known = [g[0].title for g in groups]

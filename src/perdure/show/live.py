@@ -1,19 +1,15 @@
 """A live table of a running experiment, from nothing but its files.
 
-Watching writes nothing. It asks each lifetime's lock who holds it; where the lock cannot be seen
-(another machine's file system), a progress file that keeps changing is a sign of life as well.
+Watching writes nothing.
 """
 
 from __future__ import annotations
 
-import json
-import socket
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,20 +18,18 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from perdure.errors import StoreError
 from perdure.names import join_task_id
 from perdure.store.history import PREFERRED
-from perdure.store.lock import Lock
+from perdure.store.layout import LifetimeFolder, RunFolder
 from perdure.store.log import Lifetime
 from perdure.store.plain import visible
-from perdure.store.rows import decode
 
 SHOWN = 20
 REFRESH = 0.5
 BAR = 60
 WIDE = 110
 """On narrower terminals some columns are left out."""
-QUIET = 5.0
-"""Seconds without a new progress file after which another machine's lifetime has stopped."""
 ORDER = ("running", "failed", "interrupted", "done")
 STYLES = {"failed": "red", "interrupted": "yellow", "done": "dim"}
 
@@ -75,16 +69,12 @@ class Watcher:
     path: Path
     done: dict[str, Look] = field(default_factory=dict)
     finals: dict[str, Look] = field(default_factory=dict)
-    beats: dict[str, tuple[Any, float]] = field(default_factory=dict)
-    """For each lifetime: its last sign of life, and when it was first seen."""
-
-    def jobs(self) -> dict[str, float]:
-        """Planned lifetimes and how long each is beside the others."""
-        return _read(self.path / "_meta" / "jobs.json")
+    folders: dict[str, LifetimeFolder] = field(default_factory=dict)
+    """They remember what they saw last."""
 
     def look(self, width: int = WIDE) -> tuple[Group, bool]:
         """The table now, for so many columns, and whether everything has ended."""
-        weights = self.jobs()
+        weights = RunFolder(self.path).jobs()
         looks = [self._look(job) for job in weights]
         counts = Counter(x.status for x in looks)
         total = sum(weights.values())
@@ -125,37 +115,24 @@ class Watcher:
     def _look(self, job: str) -> Look:
         if job in self.done:
             return self.done[job]
-        folder = self.path / job
-        meta = folder / "_meta"
-        if not meta.is_dir():
-            return Look(job, "waiting")
-        progress = _read(meta / "progress.json")
-        now = time.time()
+        folder = self.folders.setdefault(job, LifetimeFolder(self.path / job))
+        status = folder.status()
+        if status == "waiting":
+            return Look(job, status)
+        progress = folder.progress()
         doing = f"{progress.get('kind', '')} {progress.get('task', '')}".strip()
         score = _score(progress.get("score"), progress.get("measure"))
-        if Lock.held(meta / "lock") or self._beating(job, progress, now):
-            return Look(job, "running", progress, worked(folder, now), doing, score)
-        spans = worked(folder, progress.get("time"))
-        if Lifetime.read(folder).done:
-            self.done[job] = Look(job, "done", {**progress, "eta": None}, spans, doing, score)
+        if status == "running":
+            return Look(job, status, progress, worked(folder, time.time()), doing, score)
+        spans = worked(folder, folder.last_sign())
+        progress["eta"] = None
+        if status == "done":
+            self.done[job] = Look(job, status, progress, spans, doing, score)
             return self.done[job]
-        error = _read(meta / "error.json")
-        status = "failed" if error else "interrupted"
-        doing = str(error.get("error", doing)).partition("\n")[0]
-        return Look(job, status, {**progress, "eta": None, "rate": None}, spans, doing, score)
-
-    def _beating(self, job: str, progress: dict[str, Any], now: float) -> bool:
-        """Whether another machine says that it writes this lifetime, and its progress file
-        changes, on whatever clock it goes by."""
-        beat, host = progress.get("time"), _read(self.path / job / "_meta" / "lock").get("host")
-        if beat is None or host in (None, socket.gethostname()):
-            return False
-        if job not in self.beats:
-            fresh = abs(now - beat) < QUIET
-            self.beats[job] = (beat, now if fresh else now - QUIET)
-        if self.beats[job][0] != beat:
-            self.beats[job] = (beat, now)
-        return now - self.beats[job][1] < QUIET
+        progress["rate"] = None
+        error = folder.error() if status == "failed" else None
+        doing = str(error["error"]).partition("\n")[0] if error else doing
+        return Look(job, status, progress, spans, doing, score)
 
     def summary(self) -> str:
         """One line, for logs that are not a terminal."""
@@ -181,9 +158,9 @@ def parallel(spans: Iterable[tuple[float, float]]) -> float:
     return total
 
 
-def worked(folder: Path, end: float | None) -> tuple[tuple[float, float], ...]:
+def worked(folder: LifetimeFolder, end: float | None) -> tuple[tuple[float, float], ...]:
     """When a lifetime was worked on: its sessions, the last of which lasted until ``end``."""
-    sessions = _sessions(folder / "_meta" / "sessions.jsonl")
+    sessions = [s for s in folder.sessions() if "started" in s]
     spans = []
     for k, session in enumerate(sessions, 1):
         began = session["started"]
@@ -192,37 +169,17 @@ def worked(folder: Path, end: float | None) -> tuple[tuple[float, float], ...]:
     return tuple(spans)
 
 
-def _sessions(path: Path) -> list[dict[str, Any]]:
-    try:
-        stamp = path.stat()
-    except OSError:
-        return []  # The lifetime is just being made.
-    return _sessions_at(path, stamp.st_mtime_ns, stamp.st_size)
-
-
-@cache
-def _sessions_at(path: Path, changed: int, size: int) -> list[dict[str, Any]]:
-    out = []
-    for line in path.read_bytes().splitlines():
-        try:
-            found = json.loads(line)
-        except ValueError:
-            continue  # A line that a dying process left unfinished.
-        if isinstance(found, dict) and "started" in found:
-            out.append(found)
-    return out
-
-
 def final_score(folder: Path) -> tuple[float, str, int] | None:
     """Of a lifetime's last evaluation block: the mean over tasks of their mean score, the measure,
     and how many tasks. None if nothing was evaluated."""
     scores: dict[str, dict[str, list[float]]] = {}
     block = -1
     columns = ["block", "kind", "task", "variant", "status", *PREFERRED]
-    for segment in reversed(Lifetime.read(folder).segments):
+    life = Lifetime.read(folder)
+    for commit in reversed(life.commits):
         try:
-            rows = decode(segment.read_bytes(), columns).to_pylist()
-        except (OSError, ValueError):
+            rows = life.segment(commit, columns).to_pylist()
+        except StoreError:
             return None  # Being repaired or damaged: `perdure check` is who tells.
         evals = [r for r in rows if r["kind"] == "eval" and r["status"] != "incomplete"]
         block = max(block, *(r["block"] for r in evals)) if evals else block
@@ -247,14 +204,6 @@ def short(text: str, most: int) -> str:
 
 def _score(value: float | None, measure: str | None) -> str:
     return "–" if value is None else f"{value:.2f} {measure or ''}".strip()
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}  # Not written yet, or just being replaced: the next look sees it.
-    return found if isinstance(found, dict) else {}
 
 
 def _table(looks: list[Look], hidden: int, narrow: bool) -> Table:

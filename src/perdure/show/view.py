@@ -14,18 +14,17 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from perdure.errors import PerdureError, StoreError
+from perdure.store.layout import RunFolder
 
 EVERY = 3.0
 """Seconds between two builds at least."""
-SIGNS = ("_meta/journal.jsonl", "_meta/error.json", "_video/index.json")
-"""Files of a lifetime that change when there is something new to show."""
 
 _STYLE = """
 :root{color-scheme:light dark}
@@ -111,20 +110,10 @@ def _problem(error: PerdureError) -> bytes:
 def newest(paths: Sequence[Path]) -> str:
     """What changes when any lifetime of these runs has new rows."""
     seen = hashlib.sha256()
-    for path in _signs(paths):
-        try:
-            found = path.stat()
-        except OSError:
-            continue  # It was replaced between the listing and now.
-        seen.update(f"{path}\0{found.st_mtime_ns}\0{found.st_size}\0".encode())
+    for run in map(RunFolder, paths):
+        for job in run.lifetimes():
+            seen.update(f"{run.path}\0{job}\0{run.lifetime(job).version()}\0".encode())
     return seen.hexdigest()[:16]
-
-
-def _signs(paths: Sequence[Path]) -> Iterable[Path]:
-    for run in paths:
-        for sign in SIGNS:
-            yield from sorted(run.glob(f"*/*/{sign}"))
-            yield from sorted(run.glob(f"*/experts/*/*/{sign}"))
 
 
 class Page:

@@ -1,81 +1,129 @@
-"""The only place that writes to disk: whole files that appear at once, and appended lines.
-
-A file is complete and durable when :func:`write_file` returns, or it is not there.
-"""
+"""Whole files that appear at once: complete and durable when a call returns, or not there."""
 
 from __future__ import annotations
 
 import errno
-import json
 import os
+import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from perdure.errors import NoSpaceError, StoreError
 
+Data = bytes | memoryview
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+"""What a file system says that has no hard links (or no more of them)."""
 
 
-def write_file(path: Path, data: bytes, durable: bool = True) -> None:
-    """Write a whole file: a temporary beside it, fsync, rename, fsync of the folder."""
-    temporary = path.with_name(f"_{path.name}.tmp")
+def write_file(path: Path, data: Data, durable: bool = True) -> None:
+    """Write a whole file, in place of any other: a temporary beside it, fsync, rename, fsync of the
+    folder."""
     try:
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        with _temporary(path, data, durable) as temporary:
+            os.replace(temporary, path)
+        if durable:
+            sync_folder(path.parent)
+    except _Swept:
+        write_file(path, data, durable)
+    except OSError as e:
+        raise typed(e, path) from e
+
+
+def create_file(path: Path, data: Data) -> bool:
+    """Write a whole file unless there is one; whether this call did. Of several processes that try
+    at once, one does.
+
+    A temporary is linked to the name, which fails if the name is taken. Where there are no links,
+    the file is created under its name: then a kill may leave half of it, which checksums find.
+    """
+    try:
+        with _temporary(path, data, True) as temporary:
+            created = _link(temporary, path)
+        if created is None:
+            created = _create(path, data)
+        if created:
+            sync_folder(path.parent)
+        return created
+    except _Swept:
+        return create_file(path, data)
+    except OSError as e:
+        raise typed(e, path) from e
+
+
+def _link(temporary: Path, path: Path) -> bool | None:
+    """Whether the name is now the temporary's; None where the file system has no links."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        # A network file system may have done it and lost the answer: then there are two names.
+        return os.stat(temporary).st_nlink == 2
+    except OSError as e:
+        if e.errno in _NO_LINKS:
+            return None
+        raise
+    return True
+
+
+def _create(path: Path, data: Data) -> bool:
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    except FileExistsError:
+        return False
+    try:
+        _write_all(fd, data)
+        os.fsync(fd)
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(fd)
+    return True
+
+
+class _Swept(Exception):
+    """Somebody took a temporary for that of a dead process."""
+
+
+@contextmanager
+def _temporary(path: Path, data: Data, durable: bool) -> Iterator[Path]:
+    """The data in a file of its own beside ``path``, of a name that nobody else uses."""
+    temporary = path.with_name(f"_{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    try:
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
         try:
             _write_all(fd, data)
             if durable:
                 os.fsync(fd)
         finally:
             os.close(fd)
-        os.replace(temporary, path)
-        if durable:
-            sync_folder(path.parent)
-    except OSError as e:
-        temporary.unlink(missing_ok=True)
-        raise typed(e, path) from e
-
-
-def append_line(path: Path, line: bytes) -> None:
-    """Append one line and fsync. A failed append leaves the file as long as it was."""
-    try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         try:
-            size = os.fstat(fd).st_size
-            try:
-                _write_all(fd, line)
-                os.fsync(fd)
-                if size == 0:
-                    sync_folder(path.parent)  # A new file is durable when its folder is.
-            except OSError:
-                os.ftruncate(fd, size)
-                raise
-        finally:
-            os.close(fd)
-    except OSError as e:
-        raise typed(e, path) from e
-
-
-def truncate(path: Path, size: int) -> None:
-    """Cut a file and fsync."""
-    try:
-        fd = os.open(path, os.O_WRONLY)
+            yield temporary
+        except FileNotFoundError:
+            if path.parent.is_dir() and not temporary.exists():
+                raise _Swept from None
+            raise
+    finally:
         try:
-            os.ftruncate(fd, size)
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-    except OSError as e:
-        raise typed(e, path) from e
+            os.unlink(temporary)
+        except OSError:
+            pass  # Renamed, swept, or left for the next who opens the folder.
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a file's name is that of a write under way, or of one that was killed."""
+    return name.startswith("_") and name.endswith(".tmp")
 
 
 def make_folder(path: Path) -> None:
     """Create a folder and its parents, durably."""
     try:
+        missing = [p for p in (path, *path.parents) if not p.exists()]
         path.mkdir(parents=True, exist_ok=True)
-        sync_folder(path.parent)
+        for made in missing or (path,):
+            sync_folder(made.parent)
     except OSError as e:
         raise typed(e, path) from e
 
@@ -89,21 +137,7 @@ def sync_folder(path: Path) -> None:
         os.close(fd)
 
 
-def write_json(path: Path, value: Any, durable: bool = True) -> None:
-    """Write strict JSON (no bare NaN), readable by people."""
-    text = json.dumps(value, indent=1, sort_keys=True, allow_nan=False)
-    write_file(path, text.encode() + b"\n", durable)
-
-
-def read_json(path: Path) -> Any:
-    """Read a JSON file; a StoreError names it when it is not one."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as e:
-        raise StoreError(f"{path} cannot be read as JSON: {e}") from e
-
-
-def _write_all(fd: int, data: bytes) -> None:
+def _write_all(fd: int, data: Data) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]

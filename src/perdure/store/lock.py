@@ -1,4 +1,8 @@
-"""One writer a lifetime: a lock the kernel releases when its owner dies."""
+"""A lock that the kernel releases when its owner dies: who writes a lifetime, told at once.
+
+It is a courtesy between processes that see the same disk. That a lifetime has one writer does not
+depend on it (:mod:`perdure.store.journal`).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ import time
 from pathlib import Path
 
 from perdure.errors import LockedError
-from perdure.store.files import typed
+from perdure.store.files import make_folder, typed
 
 PATIENCE = 0.5
 """Seconds to try for: someone who only asks whether the lock is held has it for a moment, and a
@@ -41,6 +45,8 @@ class Lock:
 
     def acquire(self) -> None:
         """Take the lock, or raise LockedError naming the owner."""
+        if not self.path.parent.is_dir():
+            make_folder(self.path.parent)
         try:
             fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
             try:

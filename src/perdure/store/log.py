@@ -1,84 +1,59 @@
-"""A lifetime on disk: row segments, checkpoints, and the journal whose lines are the commits.
+"""A lifetime's rows and checkpoints, and the journal whose entries make them count.
 
 ::
 
     <agent>/<seed>/rows/00000.parquet     immutable, in order
                    _ckpt/00000.npz        the agent and the loop at that segment's end
-                   _meta/journal.jsonl    "crc32 json": the line IS the commit
-                   _meta/lock             who writes
+                   _parts/0-9f86d0…       what is large of them, named by its content
+                   _journal/00000.json    a session's claim, or a commit: its existence IS the commit
 
-Opening repairs: a torn or damaged journal line and everything after it is dropped, segments and
-checkpoints are checked against their digests, and files that no line names are deleted. What was
-dropped is computed again from the last good commit, to the same rows.
+A segment or bundle that a later session writes has its number in its name: ``rows/00007-2.parquet``.
+
+Opening repairs: a damaged journal entry and everything after it is dropped, segments and
+checkpoints are checked against their digests, and what no commit names is deleted. What was dropped
+is computed again from the last good commit, to the same rows.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-import zlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from perdure.arrays import Array
-from perdure.errors import Corrupt, StoreError
-from perdure.store import files, rows, state
-from perdure.store.lock import Lock
+from perdure.errors import Corrupt, LockedError, StoreError
+from perdure.store import checkpoints, journal, rows, state
+from perdure.store.checkpoints import BUNDLES, PARTS
+from perdure.store.files import Data
+from perdure.store.journal import Commit, back_to
+from perdure.store.layout import ROWS, LifetimeFolder
 
 KEEP_BYTES = 64 << 20
 """Older checkpoints are kept while all together stay under this; the last two always."""
+_FOLDERS = (ROWS, BUNDLES, PARTS)
 
 
-@dataclass(frozen=True)
-class Commit:
-    """One line of the journal."""
-
-    n: int
-    rows: str
-    rows_sha: str
-    count: int
-    state: str | None
-    state_sha: str
-    position: Mapping[str, Any]
-    done: bool = False
-
-    def line(self) -> bytes:
-        """The journal line, with its check sum."""
-        text = json.dumps(self.__dict__, sort_keys=True).encode()
-        return b"%08x %s\n" % (zlib.crc32(text), text)
-
-    @classmethod
-    def parse(cls, line: bytes) -> Commit | None:
-        """The commit in a whole line, None if the line is damaged."""
-        text = line[9:-1]
-        if line != b"%08x %s\n" % (zlib.crc32(text), text):
-            return None
-        try:
-            return cls(**json.loads(text))
-        except (ValueError, TypeError):
-            return None
-
-
-@dataclass
 class Lifetime:
     """The readable side of a lifetime's folder."""
 
-    path: Path
-    commits: list[Commit] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    """What was found damaged."""
-    damaged: set[str] = field(default_factory=set)
-    """Checkpoints among it."""
+    def __init__(self, path: str | Path) -> None:
+        self.folder = LifetimeFolder(path)
+        self.path, self.store = self.folder.path, self.folder.store
+        self._reader = checkpoints.Reader(self.store)
+        found = self.folder.journal()
+        self.commits, self.notes = found.commits, found.notes
+        """What counts, and what was found damaged."""
+        self.sessions, self.entries = found.sessions, found.length
+        self.damaged: set[int] = set()
+        """Commits whose checkpoint is."""
 
     @classmethod
-    def read(cls, path: Path, verify: bool = False) -> Lifetime:
-        """Read the journal; with ``verify``, check every file it names."""
+    def read(cls, path: str | Path, verify: bool = False) -> Lifetime:
+        """Read the journal; with ``verify``, check every object it names."""
         life = cls(path)
-        life._read_journal()
         if verify:
             life._verify_rows()
             life._verify_checkpoints()
@@ -89,15 +64,14 @@ class Lifetime:
         """Whether the lifetime has ended."""
         return bool(self.commits) and self.commits[-1].done
 
-    @property
-    def segments(self) -> list[Path]:
-        """The committed row files, in order."""
-        return [self.path / c.rows for c in self.commits]
+    def segment(self, commit: Commit, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of a commit; Corrupt if they are not as committed."""
+        return rows.decode(self._reader.get(commit.rows, commit.rows_sha), columns)
 
     def tables(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The committed rows, a table for each segment; Corrupt if one is not as committed."""
-        for c in self.commits:
-            yield rows.decode(_checked(self.path / c.rows, c.rows_sha), columns)
+        for commit in self.commits:
+            yield self.segment(commit, columns)
 
     def table(self, columns: Sequence[str]) -> pa.Table:
         """Some columns of all committed rows, of the measures those that have any value."""
@@ -106,64 +80,62 @@ class Lifetime:
             raise StoreError(f"{self.path} has no committed rows yet")
         return pa.concat_tables(tables, promote_options="default")
 
-    @property
-    def journal(self) -> Path:
-        """The journal's path."""
-        return self.path / "_meta" / "journal.jsonl"
-
-    def _read_journal(self) -> None:
-        data = self.journal.read_bytes() if self.journal.exists() else b""
-        self._size = len(data)
-        self._ends: list[int] = []
-        at = 0
-        for number, line in enumerate(data.splitlines(keepends=True)):
-            commit = Commit.parse(line)
-            if commit is None or commit.n != number:
-                torn = at + len(line) == len(data)
-                what = "torn last line" if torn else f"line {number + 1} damaged"
-                self.notes.append(f"{self.journal}: {what}; {_back_to(number - 1)}")
-                break
-            at += len(line)
-            self.commits.append(commit)
-            self._ends.append(at)
+    def rows(self) -> list[rows.Row]:
+        """Every committed row."""
+        return [row for table in self.tables() for row in rows.to_rows(table)]
 
     def _verify_rows(self) -> None:
         for i, c in enumerate(self.commits):
             try:
-                _checked(self.path / c.rows, c.rows_sha)
+                self._reader.get(c.rows, c.rows_sha)
             except Corrupt as e:
-                self.notes.append(f"{e}; {_back_to(i - 1)}")
+                self.notes.append(f"{e}; {back_to(i - 1)}")
                 del self.commits[i:]
                 return
 
     def _verify_checkpoints(self) -> None:
         # Those that are there: old ones are deleted by us, and finished ones by whoever needs room.
-        for c in self.commits:
-            if c.state is not None and (self.path / c.state).exists():
-                try:
-                    _checked(self.path / c.state, c.state_sha)
-                except Corrupt as e:
+        for c in self.held():
+            assert c.checkpoint is not None
+            try:
+                self._reader.verify(c.checkpoint)
+            except Corrupt as e:
+                if str(e) not in self.notes:
                     self.notes.append(str(e))
-                    self.damaged.add(c.state)
+                self.damaged.add(c.n)
 
-    def load_state(self, commit: Commit) -> dict[str, Array]:
+    def held(self) -> list[Commit]:
+        """The commits whose checkpoints are there, all of each."""
+        there = {*self.store.list(BUNDLES), *self.store.list(PARTS)}
+        return [
+            c
+            for c in self.commits
+            if c.checkpoint
+            and c.checkpoint["bundle"]["name"] in there
+            and sizes_of(c).keys() <= there
+        ]
+
+    def load_state(self, commit: Commit) -> dict[str, Any]:
         """The checkpoint of a commit, checked."""
-        if commit.state is None:
+        if commit.checkpoint is None:
             raise StoreError(f"commit {commit.n} of {self.path} has no checkpoint")
-        path = self.path / commit.state
-        return state.decode(_checked(path, commit.state_sha), str(path))
+        return self._reader.load(commit.checkpoint)
+
+
+def sizes_of(commit: Commit) -> dict[str, int]:
+    """The objects of a commit's checkpoint and their sizes."""
+    return checkpoints.sizes(commit.checkpoint)
 
 
 class LifetimeLog:
-    """The writing side: the only writer of one lifetime, while it holds the lock."""
+    """The writing side: the only writer of one lifetime, until another claims it."""
 
-    def __init__(self, path: Path, agent: str, lifetime: int, expert: str = "") -> None:
-        self.path = path
+    def __init__(self, path: str | Path, agent: str, lifetime: int, expert: str = "") -> None:
+        self.folder = LifetimeFolder(path)
+        self.path, self.store = self.folder.path, self.folder.store
         self.identity = (agent, lifetime, expert)
-        for folder in (path, path / "rows", path / "_ckpt", path / "_meta"):
-            if not folder.is_dir():
-                files.make_folder(folder)
-        self.lock = Lock(path / "_meta" / "lock")
+        # A courtesy: a second writer is told at once. The journal is what keeps it out.
+        self.lock = self.folder.lock()
         self.lock.acquire()
         try:
             self._open()
@@ -172,34 +144,54 @@ class LifetimeLog:
             raise
 
     def _open(self) -> None:
+        # In this order: what is there before this session's claim and is named by no commit then
+        # can never be named by one, and no later session uses a name that was there before it.
+        there = [name for folder in _FOLDERS for name in self.store.list(folder)]
+        unfinished = self.folder.unfinished()
         life = Lifetime.read(self.path, verify=True)
-        self.notes = life.notes
-        self.commits = life.commits
-        self.resumed: dict[str, Array] | None = None
+        self.notes, self.commits = life.notes, life.commits
+        self.resumed: dict[str, Any] | None = None
+        """What the last commit holds of the agent and the loop."""
+        last = len(self.commits)
+        self._go_back(life)
+        self.session = -1
+        """The number of this session; −1 where the lifetime is done and there is nothing to write."""
+        if not self.done:
+            before = [_session(name) for name in (*there, *self.folder.session_names())]
+            self.session = 1 + max((*before, *(s.number for s in life.sessions)), default=-1)
+            claim = journal.Session.here(self.session, len(self.commits))
+            journal.append(self.store, life.entries, claim)
+            self._token, self._entries = claim.token, life.entries + 1
+        # A damaged checkpoint of an older commit is of no use; the later ones are good.
+        self._held = [c for c in life.held() if c.n < len(self.commits)]
+        self._held = [c for c in self._held if c.n not in life.damaged]
+        # Another writer's last thinning may still be under way, but it spares the last commits.
+        adopted = self._held[-1:] if self._held and len(self.commits) == last else []
+        manifest = adopted[0].checkpoint if adopted else None
+        self._checkpoints = checkpoints.Writer(self.store, self.session, manifest)
+        named = {c.rows for c in self.commits}.union(*map(sizes_of, self._held))
+        for name in (*there, *unfinished):
+            if name not in named:
+                self.store.delete(name)
+
+    def _go_back(self, life: Lifetime) -> None:
+        """Drop commits until there is one to go on from."""
+        held = {c.n for c in life.held()}
         while self.commits:
             last = self.commits[-1]
-            if last.done and (last.state is None or not (self.path / last.state).exists()):
-                break
-            if last.state is None:
+            if last.done and last.n not in held:
+                return
+            if last.checkpoint is None:
                 self.notes.append(f"{self.path}: the agent cannot be saved; starting again")
                 self.commits.clear()
-                break
+                return
             try:
                 self.resumed = life.load_state(last)
-                break
+                return
             except Corrupt as e:
                 self.notes = [n for n in self.notes if n != str(e)]
-                self.notes.append(f"{e}; {_back_to(last.n - 1)}")
+                self.notes.append(f"{e}; {back_to(last.n - 1)}")
                 self.commits.pop()
-        keep = life._ends[len(self.commits) - 1] if self.commits else 0
-        if keep < life._size:
-            files.truncate(life.journal, keep)
-        # A damaged checkpoint of an older commit is of no use; the later ones are good.
-        named = {c.rows for c in self.commits} | {c.state for c in self.commits} - life.damaged
-        for folder in ("rows", "_ckpt"):
-            for file in (self.path / folder).iterdir():
-                if f"{folder}/{file.name}" not in named:
-                    file.unlink()
 
     @property
     def done(self) -> bool:
@@ -213,47 +205,78 @@ class LifetimeLog:
 
     def committed_rows(self) -> list[rows.Row]:
         """Every committed row."""
-        out: list[rows.Row] = []
-        for c in self.commits:
-            out += rows.to_rows(rows.decode((self.path / c.rows).read_bytes()))
-        return out
+        return [r for c in self.commits for r in rows.to_rows(rows.decode(self.store.get(c.rows)))]
 
     def commit(
         self,
         new: Sequence[rows.Row],
-        saved: Mapping[str, Array] | None,
+        saved: state.Saved | None,
         position: Mapping[str, Any],
         done: bool = False,
     ) -> None:
-        """Write a segment and a checkpoint, then the journal line that makes them count."""
+        """Write a segment and a checkpoint, then the journal entry that makes them count.
+
+        LockedError if another process has claimed the lifetime meanwhile: nothing of this call
+        counts, and nothing of it is left.
+        """
+        if self.done:
+            raise StoreError(f"{self.path} is done: nothing can be committed after its end")
         n = len(self.commits)
-        segment, segment_sha = f"rows/{n:05d}.parquet", ""
-        data = rows.encode(new, *self.identity)
-        segment_sha = _sha(data)
-        files.write_file(self.path / segment, data)
-        checkpoint, checkpoint_sha = None, ""
-        if saved is not None:
-            data = state.encode(saved)
-            checkpoint, checkpoint_sha = f"_ckpt/{n:05d}.npz", _sha(data)
-            files.write_file(self.path / checkpoint, data)
-        commit = Commit(
-            n, segment, segment_sha, len(new), checkpoint, checkpoint_sha, position, done
-        )
-        files.append_line(self.path / "_meta" / "journal.jsonl", commit.line())
+        written: list[str] = []
+
+        def put(name: str, data: Data) -> None:
+            self._put(name, data)
+            written.append(name)
+
+        segment, data = self._name(ROWS, n, "parquet"), rows.encode(new, *self.identity)
+        try:
+            put(segment, data)
+            manifest = None
+            if saved is not None:
+                bundle = self._name(BUNDLES, n, "npz")
+                manifest = self._checkpoints.write(bundle, saved, put)
+            sha = hashlib.sha256(data).hexdigest()
+            commit = Commit(
+                n, self._token, segment, sha, len(new), manifest, dict(position), done
+            )  # fmt: skip
+            journal.append(self.store, self._entries, commit)
+        except LockedError:
+            for name in written:
+                self.store.delete(name)
+            raise
+        self._entries += 1
         self.commits.append(commit)
-        self._thin()
+        if manifest is not None:
+            self._held.append(commit)
+            self._thin()
+
+    def _put(self, name: str, data: Data) -> None:
+        """Write an object under a name that only this session uses."""
+        if not self.store.put_if_absent(name, data) and self.store.get(name) != bytes(data):
+            raise LockedError(
+                f"{self.store.where(name)} has been written by another process, under the name of "
+                f"session {self.session}: stop one of the two and run the same command again"
+            )
+
+    def _name(self, folder: str, n: int, kind: str) -> str:
+        # The rows of a lifetime that nothing interrupts have plain names.
+        number = f"-{self.session}" if self.session else ""
+        return f"{folder}/{n:05d}{number}.{kind}"
 
     def _thin(self) -> None:
-        total = 0
-        for age, c in enumerate(reversed(self.commits)):
-            path = self.path / (c.state or "-")
-            if c.state is None or not path.exists():
-                if age > 1:
-                    return
-                continue
-            total += path.stat().st_size
-            if age > 1 and total > KEEP_BYTES:
-                path.unlink()
+        """Delete the oldest checkpoints: what no kept commit needs."""
+        needed: dict[str, int] = {}
+        kept = 0
+        for age, commit in enumerate(reversed(self._held)):
+            with_it = needed | sizes_of(commit)
+            if age > 1 and sum(with_it.values()) > KEEP_BYTES:
+                break
+            needed, kept = with_it, age + 1
+        dropped = self._held[: len(self._held) - kept]
+        self._held = self._held[len(dropped) :]
+        for name in {name for commit in dropped for name in sizes_of(commit)} - needed.keys():
+            self._checkpoints.forget(name)
+            self.store.delete(name)
 
     def close(self) -> None:
         """Release the lock."""
@@ -266,20 +289,11 @@ class LifetimeLog:
         self.close()
 
 
-def _back_to(commit: int) -> str:
-    return f"going back to commit {commit}" if commit >= 0 else "starting again from the beginning"
-
-
-def _sha(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def _checked(path: Path, sha: str) -> bytes:
-    """A file's bytes, if they are those that were committed."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise Corrupt(f"{path} is missing") from None
-    if _sha(data) != sha:
-        raise Corrupt(f"{path} is damaged: its bytes are not those that were committed")
-    return data
+def _session(name: str) -> int:
+    """The number of the session that wrote an object."""
+    file = name.rpartition("/")[2]
+    if name.startswith((f"{ROWS}/", f"{BUNDLES}/")):
+        found = re.fullmatch(r"\d+-(\d+)\.\w+", file)
+        return int(found[1]) if found else 0
+    found = re.match(r"\d+", file)
+    return int(found[0]) if found else 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from perdure.errors import StoreError
-from perdure.store import files, rows
-from perdure.store.lock import Lock
+from perdure.store import rows
+from perdure.store.layout import SPEC, LifetimeFolder, RunFolder
 from perdure.store.log import Lifetime
 
 _KEYS = {"format", "seed", "expert"}
@@ -37,22 +35,7 @@ class LifetimeInfo:
     @property
     def description(self) -> dict[str, Any]:
         """What the lifetime is made of: agent, seed, curriculum outline."""
-        found: dict[str, Any] = files.read_json(self.path / "_meta" / "lifetime.json")
-        return found
-
-
-def is_run(path: Path) -> bool:
-    """Whether a folder is a run."""
-    return (path / "_meta" / "spec.json").is_file()
-
-
-def runs_below(folder: Path) -> Iterator[Path]:
-    """Every run at or below a folder, in order; a run is not searched for others."""
-    for root, below, _ in os.walk(folder):
-        if is_run(Path(root)):
-            yield Path(root)
-            below.clear()
-        below[:] = sorted(d for d in below if not d.startswith((".", "_")))
+        return LifetimeFolder(self.path).description() or {}
 
 
 class Run:
@@ -61,53 +44,45 @@ class Run:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        if not is_run(self.path):
-            raise StoreError(f"{self.path} is not a Perdure run: it has no _meta/spec.json")
+        self.folder = RunFolder(self.path)
+        if not self.folder.exists():
+            raise StoreError(f"{self.path} is not a Perdure run: it has no {SPEC}")
 
     @property
     def spec(self) -> dict[str, Any]:
         """The resolved specification."""
-        found: dict[str, Any] = files.read_json(self.path / "_meta" / "spec.json")
+        found: dict[str, Any] = self.folder.spec()
         return found
 
     def lifetimes(self) -> list[LifetimeInfo]:
         """Every lifetime that has begun."""
-        found = sorted(self.path.glob("*/*/_meta/lifetime.json"))
-        found += sorted(self.path.glob("*/experts/*/*/_meta/lifetime.json"))
-        infos = [self._info(p.parent.parent) for p in found]
+        infos = [self._info(job) for job in self.folder.lifetimes()]
         return sorted(infos, key=lambda i: (i.expert, i.agent, i.seed))
 
-    def _info(self, path: Path) -> LifetimeInfo:
-        described = path / "_meta" / "lifetime.json"
-        description = files.read_json(described)
-        if not isinstance(description, dict) or not description.keys() >= _KEYS:
-            raise StoreError(f"{described} does not describe a lifetime: expected {sorted(_KEYS)}")
+    def _info(self, job: str) -> LifetimeInfo:
+        folder = self.folder.lifetime(job)
+        description = folder.description() or {}
+        if not description.keys() >= _KEYS:
+            raise StoreError(
+                f"{folder.described_in} does not describe a lifetime: expected {sorted(_KEYS)}"
+            )
         if description["format"] > rows.FORMAT:
             raise StoreError(
-                f"{path} has log format {description['format']}, this Perdure reads up to "
+                f"{folder.path} has log format {description['format']}, this Perdure reads up to "
                 f"{rows.FORMAT}: upgrade it"
             )
-        life = Lifetime.read(path)
-        error = path / "_meta" / "error.json"
-        progress = path / "_meta" / "progress.json"
-        text = str(files.read_json(error)["error"]) if error.exists() else ""
-        if life.done:
-            status, text = "done", ""
-        elif Lock.held(path / "_meta" / "lock"):
-            status = "running"
-        else:
-            status = "failed" if text else "interrupted"
-        relative = path.relative_to(self.path)
+        status = folder.status()
+        error = folder.error() if status != "done" else None
         return LifetimeInfo(
-            str(relative),
-            path,
-            relative.parts[0],
+            job,
+            folder.path,
+            job.partition("/")[0],
             description["seed"],
             description["expert"],
             status,
-            text,
-            files.read_json(progress) if progress.exists() else {},
-            sum(c.count for c in life.commits),
+            str(error["error"]) if error else "",
+            folder.progress(),
+            sum(c.count for c in folder.journal().commits),
         )
 
     def rows(self, *, experts: bool = False) -> pa.Table:
@@ -133,10 +108,10 @@ class Run:
             life = Lifetime.read(info.path, verify=True)
             problems += life.notes
             last = life.commits[-1] if life.commits else None
-            if last is None or last.state is None or last.state in life.damaged:
+            if last is None or last.checkpoint is None or last.n in life.damaged:
                 continue
             # What a lifetime resumes from must be there, and load; when it is done, it may be gone.
-            if not life.done or (info.path / last.state).exists():
+            if not life.done or last in life.held():
                 try:
                     life.load_state(last)
                 except StoreError as e:

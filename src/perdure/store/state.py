@@ -1,4 +1,4 @@
-"""Checkpoints: a flat mapping of names to arrays as an ``.npz`` file. No pickle, ever."""
+"""A state: a flat mapping of names to arrays, checked, and as an ``.npz`` file. No pickle, ever."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from perdure.arrays import Array
+from perdure.arrays import Array, ChunkedArray, raw_bytes
 from perdure.errors import AgentFault, Corrupt
 
-_KINDS = "biufcSU"
+KINDS = "biufcSU"
+"""What arrays in a state may hold: numbers, booleans, text."""
+Saved = Mapping[str, Array | ChunkedArray]
 
 
-def checked(owner: str, state: Mapping[str, object]) -> dict[str, Array]:
+def checked(owner: str, state: Mapping[str, object]) -> dict[str, Array | ChunkedArray]:
     """The state as arrays; an AgentFault names whatever is not one."""
     if not isinstance(state, Mapping):
         raise AgentFault(f"{owner} must give a mapping of names to arrays, got {state!r}")
-    out: dict[str, Array] = {}
+    out: dict[str, Array | ChunkedArray] = {}
     for name, value in state.items():
-        array = np.asarray(value)
-        if not isinstance(name, str) or array.dtype.kind not in _KINDS:
+        array = value if isinstance(value, ChunkedArray) else np.asarray(value)
+        if not isinstance(name, str) or array.dtype.kind not in KINDS:
             raise AgentFault(
                 f"{owner}[{name!r}] must be an array of numbers, booleans or text, got "
                 f"{type(value).__name__} of dtype {array.dtype}"
@@ -69,6 +71,6 @@ def decode(data: bytes, source: str) -> dict[str, Array]:
 def digest(state: Mapping[str, Array]) -> dict[str, int]:
     """A CRC of each array, to see which ones changed."""
     return {
-        name: zlib.crc32(np.ascontiguousarray(a).tobytes(), zlib.crc32(str(a.dtype).encode()))
+        name: zlib.crc32(raw_bytes(a), zlib.crc32(str(a.dtype).encode()))
         for name, a in state.items()
     }

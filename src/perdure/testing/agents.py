@@ -16,6 +16,7 @@ from perdure.run.plan import Plan, make_plan
 from perdure.run.spec import RunSpec
 from perdure.specs import Spec
 from perdure.store import rows
+from perdure.store.layout import LifetimeFolder
 from perdure.store.log import Lifetime
 from perdure.testing.report import CheckFailed, global_rng_untouched
 
@@ -127,10 +128,7 @@ def _run(plan: Plan) -> str:
 
 def read_rows(folder: Path) -> list[rows.Row]:
     """All committed rows of a lifetime's folder."""
-    out: list[rows.Row] = []
-    for segment in Lifetime.read(folder).segments:
-        out += rows.to_rows(rows.decode(segment.read_bytes()))
-    return out
+    return Lifetime.read(folder).rows()
 
 
 def same(a: list[rows.Row], b: list[rows.Row]) -> bool:
@@ -140,6 +138,4 @@ def same(a: list[rows.Row], b: list[rows.Row]) -> bool:
 
 def cut_journal(folder: Path, commits: int) -> None:
     """Make a lifetime look as if it had been killed after so many commits."""
-    journal = folder / "_meta" / "journal.jsonl"
-    lines = journal.read_bytes().splitlines(keepends=True)
-    journal.write_bytes(b"".join(lines[:commits]))
+    LifetimeFolder(folder).forget_after(commits)

@@ -7,30 +7,29 @@ from typing import Any
 
 import numpy as np
 
+from perdure.agents.networks.column import Column
 from perdure.types import Array, State
 
 
 class Ring:
-    """Named columns with room for ``capacity`` rows.
-
-    Columns are allocated whole but the system commits their memory only as it is written, and only
-    rows that were written are saved.
-    """
+    """Named columns with room for ``capacity`` rows, of which those that were written are saved."""
 
     def __init__(
         self, capacity: int, columns: Mapping[str, tuple[tuple[int, ...], np.dtype[Any] | type]]
     ) -> None:
         self.capacity = capacity
-        self.columns: dict[str, Array] = {
-            name: np.empty((capacity, *shape), dtype) for name, (shape, dtype) in columns.items()
+        self._columns = {
+            name: Column(capacity, shape, dtype) for name, (shape, dtype) in columns.items()
         }
+        self.columns: dict[str, Array] = {name: c.rows for name, c in self._columns.items()}
+        """All rows of each column, to be read."""
         self.clear()
 
     def __len__(self) -> int:
         return min(self.written, self.capacity)
 
     def __getitem__(self, name: str) -> Array:
-        """A column's written rows: a view."""
+        """A column's written rows: a view, to be read."""
         return self.columns[name][: len(self)]
 
     def clear(self) -> None:
@@ -44,21 +43,23 @@ class Ring:
         if start + rows > self.capacity:
             where = np.arange(start, start + rows) % self.capacity
         for name, value in values.items():
-            self.columns[name][where] = value
+            self._columns[name].write(where, value)
         self.written += rows
 
     def take(self, indices: Array, names: Iterable[str] = ()) -> dict[str, Array]:
         """The rows at these indices, of all columns or of those named."""
         return {name: self.columns[name][indices] for name in names or self.columns}
 
-    def state(self, prefix: str) -> dict[str, Array]:
-        """Copies of the written rows, and how many were ever written."""
-        out = {f"{prefix}.{name}": self[name].copy() for name in self.columns}
+    def state(self, prefix: str) -> dict[str, Any]:
+        """The written rows in chunks, and how many were ever written."""
+        out: dict[str, Any] = {
+            f"{prefix}.{name}": column.state(len(self)) for name, column in self._columns.items()
+        }
         out[f"{prefix}.written"] = np.array(self.written)
         return out
 
     def load(self, prefix: str, state: State) -> None:
         """Take over rows that :meth:`state` gave."""
         self.written = int(state[f"{prefix}.written"])
-        for name in self.columns:
-            self[name][...] = state[f"{prefix}.{name}"]
+        for name, column in self._columns.items():
+            column.load(state[f"{prefix}.{name}"], len(self))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from perdure.agents.networks.column import Column
 from perdure.agents.networks.encoders import Inputs
 from perdure.agents.networks.learner import Minibatch
 from perdure.errors import SpecError
@@ -25,8 +27,13 @@ class Reservoir:
         if capacity < 1:
             raise SpecError(f"a memory needs room for at least one row, got {capacity}")
         self.capacity = capacity
-        self.columns: dict[str, Array] = {}
+        self._columns: dict[str, Column] = {}
         self.offered = 0
+
+    @property
+    def columns(self) -> dict[str, Array]:
+        """All rows of each column, to be read."""
+        return {name: column.rows for name, column in self._columns.items()}
 
     def __len__(self) -> int:
         return min(self.offered, self.capacity)
@@ -35,9 +42,9 @@ class Reservoir:
         """Keep each row with the probability that makes the sample uniform."""
         rows = {name: value.detach().numpy() for name, value in batch.items()}
         n = len(next(iter(rows.values())))
-        if not self.columns:
-            self.columns = {
-                name: np.empty((self.capacity, *v.shape[1:]), v.dtype) for name, v in rows.items()
+        if not self._columns:
+            self._columns = {
+                name: Column(self.capacity, v.shape[1:], v.dtype) for name, v in rows.items()
             }
         numbers = np.arange(self.offered, self.offered + n)
         # Row number i (from 0) takes any of i + 1 places; those beyond the capacity are none. Of
@@ -45,7 +52,7 @@ class Reservoir:
         places = np.where(numbers < self.capacity, numbers, rng.integers(numbers + 1))
         keep = places < self.capacity
         for name, v in rows.items():
-            self.columns[name][places[keep]] = v[keep]
+            self._columns[name].write(places[keep], v[keep])
         self.offered += n
 
     def draw(self, rows: int, rng: np.random.Generator) -> Minibatch:
@@ -64,22 +71,26 @@ class Reservoir:
         """Forget every row."""
         self.offered = 0
 
-    def state(self, prefix: str) -> dict[str, Array]:
-        """Copies of the rows, and how many were offered."""
-        out = {f"{prefix}.{name}": v[: len(self)].copy() for name, v in self.columns.items()}
+    def state(self, prefix: str) -> dict[str, Any]:
+        """The rows in chunks, and how many were offered."""
+        out: dict[str, Any] = {
+            f"{prefix}.{name}": column.state(len(self)) for name, column in self._columns.items()
+        }
         out[f"{prefix}.offered"] = np.array(self.offered)
         return out
 
     def load(self, prefix: str, state: State) -> None:
         """Take over rows that :meth:`state` gave."""
         self.offered = int(state[f"{prefix}.offered"])
-        self.columns = {}
+        before, self._columns = self._columns, {}
         for key, value in state.items():
             if key.startswith(f"{prefix}.") and key != f"{prefix}.offered":
-                rows = np.asarray(value)
-                room = np.empty((self.capacity, *rows.shape[1:]), rows.dtype)
-                room[: len(rows)] = rows
-                self.columns[key.removeprefix(f"{prefix}.")] = room
+                name, row = key.removeprefix(f"{prefix}."), tuple(value.shape[1:])
+                column = before.get(name)
+                if column is None or (column.row, column.dtype) != (row, value.dtype):
+                    column = Column(self.capacity, row, value.dtype)
+                column.load(value, len(self))
+                self._columns[name] = column
 
 
 class Quotas:
@@ -115,9 +126,9 @@ class Quotas:
         ]
         return joined(parts)
 
-    def state(self, prefix: str) -> dict[str, Array]:
+    def state(self, prefix: str) -> dict[str, Any]:
         """Every task's rows."""
-        out: dict[str, Array] = {f"{prefix}.tasks": np.array(len(self.tasks))}
+        out: dict[str, Any] = {f"{prefix}.tasks": np.array(len(self.tasks))}
         for k, task in enumerate(self.tasks):
             out |= task.state(f"{prefix}{k}")
         return out

@@ -11,14 +11,13 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import IO
 
 from perdure.errors import SpecError
 from perdure.run.executors.base import LEAST, Report
 from perdure.run.lifetime import FAILED, NOTE, Outcome, write_error
 from perdure.run.plan import Job, Plan
-from perdure.store.log import Lifetime
+from perdure.store.layout import LifetimeFolder
 
 
 @dataclass
@@ -26,8 +25,8 @@ class _Worker:
     job: Job
     process: subprocess.Popen[bytes]
     output: IO[bytes]
-    beat: Path
-    seen: float = 0.0
+    folder: LifetimeFolder
+    seen: float | None = None
     alive: float = field(default_factory=time.monotonic)
 
 
@@ -91,17 +90,14 @@ class Processes:
             env={**threads, **os.environ, "PERDURE_PARENT": str(os.getpid())},
             start_new_session=True,
         )
-        return _Worker(job, process, output, plan.path / job.id / "_meta" / "progress.json")
+        return _Worker(job, process, output, LifetimeFolder(plan.path / job.id))
 
     def _look(self, plan: Plan, worker: _Worker, tries: int) -> tuple[Outcome | None, bool]:
         """(outcome, start again?) of a worker; (None, False) while it lives."""
         code = worker.process.poll()
         if code is None:
             now = time.monotonic()
-            try:
-                beat = worker.beat.stat().st_mtime
-            except OSError:
-                beat = 0.0
+            beat = worker.folder.last_sign()
             if beat != worker.seen:
                 worker.seen, worker.alive = beat, now
             if now - worker.alive < self.deadline:
@@ -113,17 +109,16 @@ class Processes:
         notes, tail, failure = _said(worker.output)
         for note in notes:
             print(note, file=sys.stderr)
-        folder = plan.path / worker.job.id
         # What an environment calls in a worker may end it with any exit code: only the log says
         # that a lifetime is done, and only the worker's own words that it has failed.
-        if code == 0 and Lifetime.read(folder).done:
+        if code == 0 and worker.folder.status() == "done":
             return Outcome(worker.job, "done"), False
         if code == 1 and failure:
             return Outcome(worker.job, "failed", failure), False
         if tries <= self.retries:
             return None, True
         text = f"the worker {why}, {tries} times. {tail}".strip()
-        write_error(folder, text)
+        write_error(worker.folder, text)
         return Outcome(worker.job, "failed", text), False
 
 

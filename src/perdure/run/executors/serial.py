@@ -9,6 +9,7 @@ from perdure.run.executors.base import LEAST, Report
 from perdure.run.lifetime import Outcome, describe_error, run_lifetime, write_error
 from perdure.run.plan import Job, Plan
 from perdure.run.signals import deadline
+from perdure.store.layout import LifetimeFolder
 
 
 class Serial:
@@ -41,7 +42,7 @@ class Serial:
                 error = f"hung: {e}, {self.retries + 1} times"
             except Exception as e:
                 return Outcome(job, "failed", describe_error(e))
-        write_error(plan.path / job.id, error)
+        write_error(LifetimeFolder(plan.path / job.id), error)
         return Outcome(job, "failed", error)
 
 

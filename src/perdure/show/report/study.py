@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,8 @@ from perdure.measure.results import Results, measure_paper
 from perdure.show.colours import Style, agent_styles, task_styles
 from perdure.show.report.timeline import Course, Timeline, budgets, courses, timeline
 from perdure.store.history import History, common_measure
-from perdure.store.run import Run, runs_below
+from perdure.store.layout import LifetimeFolder, runs_below
+from perdure.store.run import Run
 
 NAMELESS = "agent"
 """What the agent of a log is called that names none."""
@@ -263,7 +263,6 @@ def _folder(path: Path, label: str, found: sources.Found) -> Folder:
     infos = run.lifetimes()
     described = next((i.description for i in infos if not i.expert), {})
     curriculum = _curriculum(described, {})
-    jobs = path / "_meta" / "jobs.json"
     return Folder(
         label,
         path,
@@ -271,14 +270,6 @@ def _folder(path: Path, label: str, found: sources.Found) -> Folder:
         str(described.get("fingerprint", "")),
         curriculum,
         run.spec,
-        tuple(s for i in infos for s in _last_session(i.path)),
-        len(json.loads(jobs.read_text())) if jobs.exists() else 0,
+        tuple(s for i in infos for s in LifetimeFolder(i.path).sessions()[-1:]),
+        len(run.folder.jobs()),
     )
-
-
-def _last_session(lifetime: Path) -> list[Mapping[str, Any]]:
-    """The last whole line; one may be torn or still being written."""
-    file = lifetime / "_meta" / "sessions.jsonl"
-    lines = file.read_bytes().splitlines(keepends=True) if file.exists() else []
-    whole = [line for line in lines if line.endswith(b"\n")]
-    return [json.loads(whole[-1])] if whole else []

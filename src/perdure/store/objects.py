@@ -1,0 +1,79 @@
+"""What a log asks of the place it is kept in: whole objects under names, and nothing else.
+
+A folder on disk is one such place (:mod:`perdure.store.disk`), an object store another. There is no
+append, no rename and no lock: the log's safety rests on :meth:`ObjectStore.put_if_absent` alone.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Protocol
+
+from perdure.errors import NameRefused, StoreError
+from perdure.store.files import Data
+
+
+class ObjectStore(Protocol):
+    """Objects under names like ``rows/00000.parquet``; an object is whole or not there.
+
+    What one process has put, all others see from then on.
+    """
+
+    def put(self, name: str, data: Data, durable: bool = True) -> None:
+        """Write an object in place of any other of that name. One that is not ``durable`` may be lost
+        when the machine dies."""
+
+    def put_if_absent(self, name: str, data: Data) -> bool:
+        """Write an object unless there is one; whether this call did. Of several who try at the same
+        time, one does."""
+
+    def get(self, name: str) -> bytes:
+        """An object's bytes; MissingObject if there is none."""
+
+    def list(self, folder: str = "") -> tuple[str, ...]:
+        """The names of the objects in a folder, in order; not of those in folders below it."""
+
+    def folders(self, folder: str = "") -> tuple[str, ...]:
+        """The names of the folders in a folder, in order."""
+
+    def delete(self, name: str) -> None:
+        """Remove an object if it is there."""
+
+    def unfinished(self, folder: str) -> tuple[str, ...]:
+        """Names for :meth:`delete` of what writes into a folder left that are under way or were
+        interrupted. A write whose beginning is deleted begins again."""
+
+    def where(self, name: str = "") -> str:
+        """What messages call an object, or the store itself."""
+
+
+def checked(name: str) -> str:
+    """The name itself if it stays inside the store, else NameRefused."""
+    parts = name.split("/")
+    if "\0" in name or any(part in ("", ".", "..") for part in parts):
+        raise NameRefused(
+            f"object name {name!r} refused: expected parts separated by single slashes, none of "
+            "them empty, '.' or '..'"
+        )
+    return name
+
+
+def store_at(path: str | Path) -> ObjectStore:
+    """The store at a location."""
+    from perdure.store.disk import DiskStore
+
+    return DiskStore(Path(path))
+
+
+def to_json(value: Any) -> bytes:
+    """Strict JSON (no bare NaN), readable by people."""
+    return json.dumps(value, indent=1, sort_keys=True, allow_nan=False).encode() + b"\n"
+
+
+def get_json(store: ObjectStore, name: str) -> Any:
+    """An object that is JSON; a StoreError names it when it is not."""
+    try:
+        return json.loads(store.get(name).decode())
+    except ValueError as e:
+        raise StoreError(f"{store.where(name)} cannot be read as JSON: {e}") from e
