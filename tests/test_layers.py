@@ -82,3 +82,24 @@ def test_nothing_refused_in_the_source():
             if isinstance(node, ast.Import) and any(a.name == "pickle" for a in node.names):
                 found.append(f"{path}:{node.lineno} pickle")
     assert not found, "\n".join(found)
+
+
+SHARED = {"ActorCritic", "Part"}
+"""Class names that two modules may have for things of their own that nobody else sees."""
+
+
+def test_a_class_name_means_one_thing():
+    """Outside suites, whose rooms are their own; none of them takes a name of the contract."""
+    homes = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        room = path.relative_to(ROOT).parts
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append("/".join(room))
+    twice = {}
+    for name, where in homes.items():
+        outside = [w for w in where if not w.startswith("suites/")]
+        contract = any("/" not in w for w in where)
+        if len(outside) > 1 or (contract and len(where) > 1):
+            twice[name] = where
+    assert not {n: w for n, w in twice.items() if n not in SHARED}

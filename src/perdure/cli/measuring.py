@@ -106,7 +106,7 @@ def _paper_options(given: dict[str, Any]) -> Any:
                 + ", ".join(f"--{f.replace('_', '-')}" for f in sorted(PAPER_FLAGS))
             )
     ranges = given.get("data_range_file")
-    return paper.Options(
+    return paper.PaperOptions(
         measure=given.get("perf_measure"),
         smoothing=given.get("smoothing_method", "flat"),
         window=given.get("window_length"),
