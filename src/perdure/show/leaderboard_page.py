@@ -12,10 +12,9 @@ import jinja2
 from markupsafe import Markup
 
 from perdure.show.leaderboard import Board, Cell, RankedAgent, Ranking
+from perdure.show.names import ARROWS
 from perdure.show.report.page import TEMPLATES, clean, number
 from perdure.show.sheet import Sheet
-
-ARROWS = {"higher": "↑", "lower": "↓"}
 
 
 def place_text(entry: RankedAgent) -> str:
