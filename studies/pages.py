@@ -59,7 +59,7 @@ def measured(run: Path, metrics: Sequence[str]) -> Results:
     """A run's scores."""
     histories, failed = read_all(sources.find(run, (), None))
     chosen = [registry.metrics()[m] for m in metrics]
-    return measure_paper(histories, paper.Options(), chosen, failed)
+    return measure_paper(histories, paper.PaperOptions(), chosen, failed)
 
 
 def agents_of(run: Path) -> list[str]:

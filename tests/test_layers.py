@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import perdure
@@ -16,6 +17,47 @@ RANK = {
 }  # fmt: skip
 BASE = {"errors", "arrays", "names", "types"}
 ONLY = {"measure": {"store", *BASE}, "show": {"store", "measure", *BASE}}
+
+
+INNER = {
+    "agents": (
+        {"networks"},
+        {"random", "learners", "strategies"},
+        {"adapters", "compose"},
+    ),
+    "run": (
+        {"spec", "guards", "progress", "results", "signals", "runner", "validate"},
+        {"persistence", "vector", "agent_state"},
+        {"datasets", "env_runner", "video"},
+        {"config", "data_runner"},
+        {"plan", "loop"},
+        {"lifetime"},
+        {"executors", "worker"},
+        {"experiment"},
+    ),
+    "measure": (
+        {"matrix", "stats", "outlines"},
+        {"metric", "compare", "sources"},
+        {"benchmark", "l2m", "gem", "cw"},
+        {"openloris", "metaworld", "libero", "results"},
+        {"settings"},
+    ),
+    "show": (
+        {"colours", "names", "screen", "thin", "outline"},
+        {"sheet", "listing"},
+        {"summary", "measured", "live", "leaderboard"},
+        {"report"},
+        {"figures", "films", "leaderboard_page", "view"},
+    ),
+    "cli": (
+        {"terminal", "doctor"},
+        {"verbs", "listing", "checking", "measuring"},
+        {"showing"},
+        {"main"},
+    ),
+}  # fmt: skip
+"""Rooms within rooms, lowest first: a part imports from those before it alone. Where a room or a
+part has no place here, no circle is what is asked of it."""
 
 
 def imports(path):
@@ -71,6 +113,70 @@ def test_names_below_a_run_are_known_to_the_store_alone():
     assert not found, "\n".join(found)
 
 
+class Inner(ast.NodeVisitor):
+    """What a file imports from its own room when it runs: types alone are nobody's order."""
+
+    def __init__(self, path):
+        self.room, *rest = path.relative_to(ROOT).parts
+        self.part = rest[0].removesuffix(".py")
+        self.found = set()
+        self.visit(ast.parse(path.read_text()))
+
+    def visit_If(self, node):
+        if not (isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"):
+            self.generic_visit(node)
+
+    def visit_Import(self, node):
+        self.add(a.name for a in node.names)
+
+    def visit_ImportFrom(self, node):
+        self.add(f"{node.module}.{a.name}" for a in node.names)
+
+    def add(self, names):
+        for name in names:
+            parts = name.split(".")
+            if parts[:2] == ["perdure", self.room] and len(parts) > 2 and parts[2] != self.part:
+                self.found.add(parts[2])
+
+
+def parts_of_rooms():
+    """For each room: what each of its parts imports of the others."""
+    rooms = {}
+    for path in ROOT.rglob("*.py"):
+        if path.parent == ROOT or (path.name == "__init__.py" and path.parent.parent == ROOT):
+            continue
+        inner = Inner(path)
+        rooms.setdefault(inner.room, {}).setdefault(inner.part, set()).update(inner.found)
+    # A name that a package's __init__ gives is no part.
+    return {
+        room: {part: found & parts.keys() for part, found in parts.items()}
+        for room, parts in rooms.items()
+    }
+
+
+def test_imports_within_a_room_go_one_way():
+    wrong = []
+    for room, parts in parts_of_rooms().items():
+        order = {part: k for k, level in enumerate(INNER.get(room, ())) for part in level}
+        assert order.keys() <= parts.keys(), f"{room}: not there: {order.keys() - parts.keys()}"
+        for part, found in parts.items():
+            for other in found:
+                if part in order and other in order and order[other] >= order[part]:
+                    wrong.append(f"{room}/{part} imports {room}/{other}")
+        try:
+            TopologicalSorter(parts).prepare()
+        except CycleError as e:
+            wrong.append(f"{room}: a circle of {' → '.join(e.args[1])}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_suite_imports_another():
+    """What suites share is in modules whose names begin with an underscore."""
+    parts = parts_of_rooms()["suites"]
+    wrong = {p: found for p, found in parts.items() if any(not f.startswith("_") for f in found)}
+    assert not wrong
+
+
 def modules_after(code):
     code += "; import sys; print(' '.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -108,3 +214,24 @@ def test_nothing_refused_in_the_source():
             if isinstance(node, ast.Import) and any(a.name == "pickle" for a in node.names):
                 found.append(f"{path}:{node.lineno} pickle")
     assert not found, "\n".join(found)
+
+
+SHARED = {"ActorCritic", "Part"}
+"""Class names that two modules may have for things of their own that nobody else sees."""
+
+
+def test_a_class_name_means_one_thing():
+    """Outside suites, whose rooms are their own; none of them takes a name of the contract."""
+    homes = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        room = path.relative_to(ROOT).parts
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append("/".join(room))
+    twice = {}
+    for name, where in homes.items():
+        outside = [w for w in where if not w.startswith("suites/")]
+        contract = any("/" not in w for w in where)
+        if len(outside) > 1 or (contract and len(where) > 1):
+            twice[name] = where
+    assert not {n: w for n, w in twice.items() if n not in SHARED}

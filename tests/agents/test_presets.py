@@ -62,12 +62,12 @@ def test_every_preset_makes_an_agent(name):
 
 
 def test_ls_shows_presets(capsys):
-    from perdure.cli import verbs
+    from perdure.cli import listing
 
-    verbs.ls(["agents"], as_json=True)
+    listing.ls(["agents"], as_json=True)
     listed = {item["name"]: item.get("presets") for item in json.loads(capsys.readouterr().out)}
     assert listed["ppo"] == "presets: paper, newer" and listed["random"] is None
-    verbs.ls(["agents"], as_json=False)
+    listing.ls(["agents"], as_json=False)
     assert "presets: newer, quick, cw" in capsys.readouterr().out
 
 

@@ -56,7 +56,7 @@ def life(*blocks, experts=None, exp=None):
 def fixed(history, **options):
     """Scores with every task's range at 0 … 100: v is measured as v + 1."""
     ranges = dict.fromkeys(history.tasks, (0.0, 100.0))
-    return paper.scores(history, paper.Options(ranges=ranges, **options))
+    return paper.scores(history, paper.PaperOptions(ranges=ranges, **options))
 
 
 def moments(score):
@@ -200,7 +200,7 @@ def test_unnormalised_performance_must_be_positive_for_transfer():
     history = life(
         ["E b -5", "E c 0", "E d 1"], "L a 1", ["E b 4", "E c 0", "E d 3"], "L b 1", "L c 1", "L d 1"
     )  # fmt: skip
-    found = paper.scores(history, paper.Options(clamp=False, normalise=False))
+    found = paper.scores(history, paper.PaperOptions(clamp=False, normalise=False))
     assert found["ft"].pairs == {("a", "d"): pytest.approx(0.5)}
     assert found["ft_ratio"].pairs == {("a", "d"): pytest.approx(3)}
     assert "2 changes have no contrast" in found["ft"].notes[0]
@@ -288,7 +288,7 @@ def test_experts_that_cannot_be_compared_with_are_named():
 
 def test_unnormalised_areas_must_be_positive():
     history = life("L a -1 -2", experts={"a": [life("L a -3 -4")]})
-    found = paper.scores(history, paper.Options(clamp=False, normalise=False))
+    found = paper.scores(history, paper.PaperOptions(clamp=False, normalise=False))
     assert isnan(found["rp"].value) and "normalise it" in found["rp"].reason
     assert isnan(found["se"].value) and "normalise it" in found["se"].reason
 
@@ -452,13 +452,13 @@ def test_a_window_of_ones_own():
 
 def test_evaluations_are_not_smoothed():
     spike = " ".join("90" if i == 10 else "0" for i in range(20))
-    found = paper.scores(life("E a " + spike), paper.Options(clamp=False))
+    found = paper.scores(life("E a " + spike), paper.PaperOptions(clamp=False))
     assert found["aep"].value == pytest.approx(1 + 100 / 20)  # the maximum stays 90: 101
 
 
 def test_one_scale_for_all_lifetimes():
     low, high = life("L a 0 20 50"), life("L a 0 50 100")
-    alone = paper.Options(clamp=False)
+    alone = paper.PaperOptions(clamp=False)
     assert paper.scores(low, alone)["sat"].value == paper.scores(high, alone)["sat"].value == 101
     shared = replace(alone, limits=paper.limits([low, high], alone))
     assert shared.limits == {"a": (0, 100, "")}
@@ -469,7 +469,7 @@ def test_one_scale_for_all_lifetimes():
 def test_experts_take_part_in_the_limits_once_and_by_their_own_learning():
     expert = life(["E a 900", "E z 900"], "L a 200", "L z 900")
     lives = [life("L a 0", experts={"a": [expert]}), life("L a 100", experts={"a": [expert]})]
-    assert paper.limits(lives, paper.Options(clamp=False)) == {"a": (0, 200, "")}
+    assert paper.limits(lives, paper.PaperOptions(clamp=False)) == {"a": (0, 200, "")}
     # 0, 100 and one 200: the quantile at 90 % is 100 + 0.8 · 100.
     assert paper.limits(lives)["a"].high == pytest.approx(180)
 
@@ -489,10 +489,10 @@ def test_clamping_that_erases_transfer_is_said():
     # 10 % quantile, which is 30.9, between the fourth (30) and the fifth (31).
     lesson = "L b " + " ".join(str(v) for v in range(31, 45))
     blocks = ["E b 1 2", "L a 5", "E b 20 30", lesson, lesson, "L b 50 50 50 50 50 50 50 50"]
-    found = paper.scores(life(*blocks), paper.Options(smoothing="none"))["ft"]
+    found = paper.scores(life(*blocks), paper.PaperOptions(smoothing="none"))["ft"]
     assert found.value == 0
     assert "clamping made before and after equal in 1 of 1 changes" in found.notes[0]
-    unclamped = paper.scores(life(*blocks), paper.Options(smoothing="none", clamp=False))["ft"]
+    unclamped = paper.scores(life(*blocks), paper.PaperOptions(smoothing="none", clamp=False))["ft"]
     assert unclamped.value > 0.5 and not any("clamping" in n for n in unclamped.notes)
 
 
@@ -521,14 +521,14 @@ def test_constant_performance_says_nothing_rather_than_noise(level):
 
 
 def test_given_ranges_replace_quantiles():
-    found = paper.scores(life("L a -50 50 150"), paper.Options(ranges={"a": (0, 100)}))
+    found = paper.scores(life("L a -50 50 150"), paper.PaperOptions(ranges={"a": (0, 100)}))
     assert found["atp"].value == pytest.approx((1 + 51 + 101) / 3)
-    free = paper.Options(ranges={"a": (0, 100)}, clamp=False)
+    free = paper.PaperOptions(ranges={"a": (0, 100)}, clamp=False)
     assert paper.scores(life("L a -50 50 150"), free)["sat"].value == pytest.approx(151)
 
 
 def test_describe_is_plain():
-    options = paper.Options(clamp=False, ranges={"a": (0, 2)})
+    options = paper.PaperOptions(clamp=False, ranges={"a": (0, 2)})
     assert paper.describe(options) == {
         "smoothing": "flat", "window": None, "clamp": False, "normalise": True,
         "ranges": {"a": {"min": 0, "max": 2}},
@@ -538,12 +538,18 @@ def test_describe_is_plain():
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: paper.Options(smoothing="round"), "expected one of flat"),
-        (lambda: paper.Options(window=2), "at least 3"),
-        (lambda: paper.Options(ranges={"a": (1, 1)}), "range of task 'a'"),
-        (lambda: paper.Options(ranges={"a": (0, float("inf"))}), "range of task 'a'"),
-        (lambda: paper.scores(life("L a 1"), paper.Options(ranges={"b": (0, 1)})), "no entry for"),
-        (lambda: paper.scores(life("L a 1"), paper.Options(limits={})), "no limits for task 'a'"),
+        (lambda: paper.PaperOptions(smoothing="round"), "expected one of flat"),
+        (lambda: paper.PaperOptions(window=2), "at least 3"),
+        (lambda: paper.PaperOptions(ranges={"a": (1, 1)}), "range of task 'a'"),
+        (lambda: paper.PaperOptions(ranges={"a": (0, float("inf"))}), "range of task 'a'"),
+        (
+            lambda: paper.scores(life("L a 1"), paper.PaperOptions(ranges={"b": (0, 1)})),
+            "no entry for",
+        ),
+        (
+            lambda: paper.scores(life("L a 1"), paper.PaperOptions(limits={})),
+            "no limits for task 'a'",
+        ),
         (
             lambda: paper.limits([life("L a 1"), replace(life("L a 1"), measure="success")]),
             "name the one",
@@ -557,7 +563,7 @@ def test_what_cannot_be_measured_is_refused(make, says):
 
 def test_an_unknown_measure_is_named():
     with pytest.raises(UnknownName, match="return"):
-        paper.scores(life("L a 1"), paper.Options(measure="retrun"))
+        paper.scores(life("L a 1"), paper.PaperOptions(measure="retrun"))
 
 
 # Which rows count
@@ -659,9 +665,9 @@ def test_agrees_with_the_reference_where_it_departs_from_nothing():
         t: [life(f"L {t} " + " ".join(map(str, np.sort(rng.random(25)))))] for t in ("a", "b")
     }
     history = life(*blocks, experts=experts)
-    options = paper.Options(clamp=False, smoothing="none")
+    options = paper.PaperOptions(clamp=False, smoothing="none")
     ours = paper.scores(history, options)
-    theirs = reference.scores(history, reference.Options(smoothing_method="none"))
+    theirs = reference.scores(history, reference.ReferenceOptions(smoothing_method="none"))
     for name in ("pm", "pm_tlp", "rp", "atp", "aep"):
         per_task = {t: v for t, v in theirs[name].per_task.items() if not isnan(v)}
         assert per_task

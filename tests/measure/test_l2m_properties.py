@@ -61,7 +61,7 @@ def lifetimes(draw):
 
 
 options = st.builds(
-    paper.Options,
+    paper.PaperOptions,
     smoothing=st.sampled_from(WINDOWS),
     window=st.none() | st.integers(3, 12),
     clamp=st.booleans(),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
-from perdure.measure.l2m.reference import Options
+from perdure.measure.l2m.reference import ReferenceOptions
 from perdure.store.history import History
 from perdure.store.l2logger.read import find_logs, read_log
 
@@ -21,11 +21,13 @@ WITH_VALUE = {
     "-n": "normalization_method", "-g": "smoothing_method", "-w": "window_length",
 }  # fmt: skip
 FLAGS = {"-x": "clamp_outliers", "-G": "smooth_eval_data"}
-SETTINGS = {f.name: f.name for f in fields(Options)} | {"do_smooth_eval_data": "smooth_eval_data"}
+SETTINGS = {f.name: f.name for f in fields(ReferenceOptions)} | {
+    "do_smooth_eval_data": "smooth_eval_data"
+}
 WITHOUT_EFFECT = {"noise", "show_eval_lines", "do_plot", "do_save", "do_save_settings"}
 
 
-def options_of(arguments: list[str], folder: Path, **given) -> Options:
+def options_of(arguments: list[str], folder: Path, **given) -> ReferenceOptions:
     """The command line's options as ours. A settings file overrides the command line."""
     chosen, settings = dict(given), {}
     left = iter(arguments)
@@ -48,7 +50,7 @@ def options_of(arguments: list[str], folder: Path, **given) -> Options:
             assert key != "noise" or value == [0, 0]
         else:
             chosen[SETTINGS[key]] = value
-    return Options(**chosen)
+    return ReferenceOptions(**chosen)
 
 
 def experts_in(folder: Path) -> dict[str, tuple[History, ...]]:

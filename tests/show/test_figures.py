@@ -95,10 +95,10 @@ def tables(study):
         data.lifetime_curves(study), data.expert_curves(study), data.matrices(study),
     )  # fmt: skip
     spread = data.distributions(study)
-    (course,) = study.courses
+    (schedule,) = study.schedules
     return {
-        "lifetimes-evaluations": data.tidy(curves["evaluations"], course),
-        "lifetimes-learning": data.tidy(curves["learning"], course, learning=True),
+        "lifetimes-evaluations": data.tidy(curves["evaluations"], schedule),
+        "lifetimes-learning": data.tidy(curves["learning"], schedule, learning=True),
         "experts-q-curves": [r for r in experts["curves"] if r["agent"] == "q"],
         "experts-random-scores": [r for r in experts["scores"] if r["agent"] == "random"],
         "matrix-cells": matrix["cells"],
@@ -189,7 +189,7 @@ def test_orders_that_differ_have_figures_of_their_own(tmp_path, monkeypatch):
     (tmp_path / "life.py").write_text(LIFE)
     perdure.experiment("life.py:shuffled", ["random"], lifetimes=5, executor="serial", out="runs/x")
     study = load([tmp_path / "runs/x"], list(registry.metrics().values()))
-    assert len(study.courses) == 2
+    assert len(study.schedules) == 2
     files = {p.name for p in write_figures(study, tmp_path / "f", formats=("png",))}
     for name in ("lifetimes-1.png", "lifetimes-2.png", "matrix-2.png", "orders.png", "orders.csv"):
         assert name in files

@@ -18,7 +18,7 @@ from perdure.show.leaderboard import (
     DEFAULT,
     Board,
     Cell,
-    Entry,
+    RankedAgent,
     Ranking,
     _placed,
     leaderboard,
@@ -105,7 +105,7 @@ def test_the_numbers_are_means_with_t_intervals_over_lifetimes(folder):
 def entries(*spans):
     """Entries with these (value, low, high) of the metric m.m."""
     return [
-        Entry(f"a{i}", "r", "", "", (0, 1, 2), {"m.m": Cell(Estimate(v, lo, hi, 3, 0, ""))})
+        RankedAgent(f"a{i}", "r", "", "", (0, 1, 2), {"m.m": Cell(Estimate(v, lo, hi, 3, 0, ""))})
         for i, (v, lo, hi) in enumerate(spans)
     ]
 
@@ -217,7 +217,7 @@ EVIL = "</style><script>alert(1)</script>\"'&\u202e\x1b[31m[bold]"
 
 def test_names_cannot_break_out(tmp_path):
     cell = Cell(Estimate(0.5, 0.4, 0.6, 3, 1, ""), EVIL)
-    entry = Entry(EVIL, EVIL, EVIL, EVIL, (1, 2, 3), {"m.m": cell}, 1, 1, 1)
+    entry = RankedAgent(EVIL, EVIL, EVIL, EVIL, (1, 2, 3), {"m.m": cell}, 1, 1, 1)
     ranking = Ranking(EVIL, EVIL, False, EVIL, EVIL, 0.95, (HIGH,), (entry,), {EVIL: EVIL})
     page = html(Board(tmp_path, (ranking,)), title=EVIL)
     assert "<script" not in page and page.count("</style>") == 1

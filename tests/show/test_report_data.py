@@ -86,8 +86,12 @@ def test_the_outline(study):
 
 def test_lifetime_curves(study):
     found = data.lifetime_curves(study)
-    (course,) = found["courses"]
-    assert course["order"] == ["toy/a", "toy/b"] and course["unit"] == "steps" and course["exact"]
+    (schedule,) = found["schedules"]
+    assert (
+        schedule["order"] == ["toy/a", "toy/b"]
+        and schedule["unit"] == "steps"
+        and schedule["exact"]
+    )
     spans = found["spans"]
     assert [s["amount"] for s in spans] == [0, 40, 0, 40, 0]
     assert [s["learned"] for s in spans] == [0, 0, 40, 40, 80]
@@ -106,12 +110,12 @@ def test_lifetime_curves(study):
 
 
 def test_tables_of_curves_tell_what_was_learned_and_no_place_on_the_axis(study):
-    found, (course,) = data.lifetime_curves(study), study.courses
-    rows = data.tidy(found["learning"], course, learning=True)
+    found, (schedule,) = data.lifetime_curves(study), study.schedules
+    rows = data.tidy(found["learning"], schedule, learning=True)
     assert [r["learned"] for r in rows] == pytest.approx([5, 15, 25, 35, 45, 55, 65, 75])
     assert [r["within"] for r in rows] == pytest.approx([0.125, 0.375, 0.625, 0.875] * 2)
     assert all(r["unit"] == "steps" and "x" not in r for r in rows)
-    rows = data.tidy(found["evaluations"], course)
+    rows = data.tidy(found["evaluations"], schedule)
     assert [r["learned"] for r in rows if r["task"] == "toy/a"] == [0, 40, 80]
     assert rows[0].keys() >= {"mean", "low", "high", "n"} and "within" not in rows[0]
 
@@ -221,9 +225,9 @@ def test_what_did_not_end_is_in_no_number(tmp_path):
     }
     assert states == {"q/2": ("failed", "boom", 100), "late/0": ("interrupted", "", 40)}
     assert data.unmeasured(study)["waiting"] == 2
-    # Both join the course of those that ended; the one without company is shown by itself.
+    # Both join the schedule of those that ended; the one without company is shown by itself.
     curves = data.lifetime_curves(study)
-    assert len(curves["courses"]) == 1
+    assert len(curves["schedules"]) == 1
     assert {(r["agent"], r["finished"], r["n"]) for r in curves["evaluations"]} == {
         ("q", True, 2), ("late", False, 1),
     }  # fmt: skip
@@ -308,13 +312,13 @@ def test_blocks_before_deployment_probes_and_tasks_side_by_side(tmp_path):
         add(3, "toy/d", False, 0.5, kind="adapt")
         made.write_lifetime(run / "q" / str(seed), rows, "q", seed)
     study = load([run], metrics())
-    (course,) = study.courses
-    kinds = [(s.summary.kind, s.summary.before, s.summary.tasks) for s in course.spans]
+    (schedule,) = study.schedules
+    kinds = [(s.summary.kind, s.summary.before, s.summary.tasks) for s in schedule.spans]
     assert kinds == [
         ("learn", True, ("toy/a",)), ("learn", False, ("toy/b", "toy/c")),
         ("eval", False, ("toy/b", "toy/c")), ("adapt", False, ("toy/d",)),
     ]  # fmt: skip
-    assert course.order == ("toy/b", "toy/c")
+    assert schedule.order == ("toy/b", "toy/c")
     probe = only(data.lifetime_curves(study)["evaluations"], task="toy/d")
     assert probe["kind"] == "adapt" and probe["mean"] == 0.5
     # The matrix knows nothing of probes.
@@ -329,13 +333,13 @@ def test_unequal_steps_fall_back_on_experiences(tmp_path):
     for seed in (0, 1):
         rows = rows_of(seed, steps=10 + seed)
         made.write_lifetime(run / "q" / str(seed), rows, "q", seed)
-    (course,) = load([run], metrics()).courses
-    assert course.unit == "experiences" and course.exact
-    assert [s.amount for s in course.spans] == [0, 4, 0, 4, 0]
+    (schedule,) = load([run], metrics()).schedules
+    assert schedule.unit == "experiences" and schedule.exact
+    assert [s.amount for s in schedule.spans] == [0, 4, 0, 4, 0]
     rows = rows_of(0)
     made.write_lifetime(run / "q/2", rows[:5] + rows[6:], "q", 2)
-    (course,) = load([run], metrics()).courses
-    assert course.unit == "steps" and not course.exact
+    (schedule,) = load([run], metrics()).schedules
+    assert schedule.unit == "steps" and not schedule.exact
 
 
 def test_benchmarks_of_the_suites(tmp_path):

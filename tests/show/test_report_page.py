@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from perdure import registry
 from perdure.errors import MeasureError
-from perdure.show.report import Section, load, render, write_report
+from perdure.show.report import PageSection, load, render, write_report
 from perdure.show.report.page import SCRIPTS, TEMPLATES
 
 
@@ -141,7 +141,7 @@ def test_other_curricula_need_a_word(tmp_path):
 
 def test_sections_made_elsewhere(tmp_path):
     run = made.make_run(tmp_path / "run", seeds=(0, 1))
-    part = Section("videos", "Vide<os", "First & best", Markup("<p id='mine'>here</p>"))
+    part = PageSection("videos", "Vide<os", "First & best", Markup("<p id='mine'>here</p>"))
     out = write_report([run], tmp_path / "r.html", metrics(), more=lambda study: [part])
     text = out.read_text()
     assert "<p id='mine'>here</p>" in text and "Vide&lt;os" in text and "First &amp; best" in text

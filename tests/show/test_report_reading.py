@@ -87,7 +87,7 @@ def test_the_numbers_of_curves_are_in_steps(report):
     with opened(report) as seen:
         part = seen.draw("curves")
         names, rows = seen.numbers(part)
-        assert "x" not in names and "course" not in names and "finished" not in names
+        assert "x" not in names and "schedule" not in names and "finished" not in names
         at = {name: i for i, name in enumerate(names)}
         evaluations = [r for r in rows if r[at["what"]] == "evaluation"]
         assert {r[at["learned"]] for r in evaluations} == {"0", "600", "1,200", "1,800"}

@@ -27,12 +27,12 @@ def test_budgets_that_differ_have_an_axis_each(unlike):
     curves = data.lifetime_curves(unlike)
     amounts = {
         c["curriculum"]: [s["amount"] for s in curves["spans"]
-                          if s["course"] == c["course"] and s["kind"] == "learn"]
-        for c in curves["courses"]
+                          if s["schedule"] == c["schedule"] and s["kind"] == "learn"]
+        for c in curves["schedules"]
     }  # fmt: skip
     assert amounts == {"long": [300, 300], "short": [180, 180]}
-    assert [c["agents"] for c in curves["courses"]] == [["good"], ["poor"]]
-    assert all(c["exact"] for c in curves["courses"])
+    assert [c["agents"] for c in curves["schedules"]] == [["good"], ["poor"]]
+    assert all(c["exact"] for c in curves["schedules"])
 
 
 def test_the_first_screen_tells_budgets_apart(unlike):
@@ -159,4 +159,4 @@ def test_what_did_not_end_finds_its_budget(tmp_path):
     described = made.describe("made/up", ("toy/a", "toy/b"), 18, 5)
     made.write_lifetime(short / "q/1", rows[:20], "q", 1, described=described, done=False)
     study = load([long, short], metrics(), anyway=True)
-    assert [c.names for c in study.courses] == [("long/q/0",), ("short/q/0", "short/q/1")]
+    assert [c.names for c in study.schedules] == [("long/q/0",), ("short/q/0", "short/q/1")]

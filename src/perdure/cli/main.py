@@ -209,9 +209,9 @@ def view(folders: tuple[Path, ...], port: int, anyway: bool) -> None:
 def ls(part: str | None, as_json: bool) -> None:
     """List what there is: suites, curricula, agents, strategies, metrics, executors; and, if asked for,
     the tasks of all suites."""
-    from perdure.cli import verbs
+    from perdure.cli import listing
 
-    verbs.ls(PARTS if part is None else (part,), as_json)
+    listing.ls(PARTS if part is None else (part,), as_json)
 
 
 @main.command()
@@ -221,9 +221,9 @@ def check(name: str) -> None:
 
     Exit 0 only if all is well.
     """
-    from perdure.cli import verbs
+    from perdure.cli import checking
 
-    sys.exit(verbs.check(name))
+    sys.exit(checking.check(name))
 
 
 @main.command()

@@ -101,7 +101,7 @@ Progress = Callable[[int, int, str], None]
 
 def measure_reference(
     found: Found,
-    options: reference.Options,
+    options: reference.ReferenceOptions,
     metrics: Sequence[Metric] = (),
     progress: Progress | None = None,
 ) -> Results:
@@ -135,7 +135,7 @@ def measure_reference(
     return Results("reference", name, given, tuple(lifetimes), failed)
 
 
-def _measure_of(history: History, options: reference.Options) -> str:
+def _measure_of(history: History, options: reference.ReferenceOptions) -> str:
     return options.perf_measure or history.measure
 
 
@@ -155,7 +155,7 @@ def read_all(
 
 def measure_paper(
     histories: Mapping[str, History],
-    options: paper.Options,
+    options: paper.PaperOptions,
     metrics: Sequence[Metric],
     failed: Mapping[str, str] | None = None,
 ) -> Results:
@@ -194,17 +194,17 @@ def _each(items: Sequence[Source], progress: Progress | None) -> Iterable[Source
         progress(len(items), len(items), "")
 
 
-def reference_options(settings: Mapping[str, Any]) -> reference.Options:
+def reference_options(settings: Mapping[str, Any]) -> reference.ReferenceOptions:
     """Options from a settings file of the reference; keys that concern plots and files are its own
     business and are left aside."""
-    known = set(reference.Options.__dataclass_fields__)
+    known = set(reference.ReferenceOptions.__dataclass_fields__)
     chosen = {k: v for k, v in settings.items() if k in known}
     for key, value in settings.items():
         if key not in known and key not in _ASIDE:
             raise MeasureError(f"settings: unknown key {key!r}; known: {', '.join(sorted(known))}")
         if key == "noise" and any(value or ()):
             raise MeasureError("settings: noise is random in the reference and not offered here")
-    return reference.Options(**chosen)
+    return reference.ReferenceOptions(**chosen)
 
 
 _ASIDE = {

@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from perdure.errors import MissingObject, StoreError
-from perdure.show.report.page import Section, clean
+from perdure.show.report.page import PageSection, clean
 from perdure.show.report.study import LifetimeSummary, Study
 from perdure.show.report.tables import number
 from perdure.store.layout import VIDEO, LifetimeFolder
@@ -21,7 +21,7 @@ OPEN = 4
 """Tasks whose films are open from the start."""
 
 
-def films(study: Study) -> Sequence[Section]:
+def films(study: Study) -> Sequence[PageSection]:
     """First, best and worst evaluation episodes of each task, where the run was made with
     ``--video``."""
     parts: list[Markup] = []
@@ -52,7 +52,7 @@ def films(study: Study) -> Sequence[Section]:
     )
     if dropped:
         about += f" {dropped} more are in the lifetimes' {VIDEO} folders."
-    return (Section("films", "Episodes", about, STYLE + Markup("").join(parts)),)
+    return (PageSection("films", "Episodes", about, STYLE + Markup("").join(parts)),)
 
 
 HEADING = Markup('<h3><bdi>{}</bdi> <span class="muted">seed {}</span></h3>')

@@ -40,7 +40,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Entry:
+class RankedAgent:
     """One agent of one run."""
 
     agent: str
@@ -76,7 +76,7 @@ class Ranking:
     measure: str
     level: float
     metrics: tuple[Metric, ...]
-    entries: tuple[Entry, ...]
+    entries: tuple[RankedAgent, ...]
     failed: Mapping[str, str] = field(default_factory=dict)
     """Lifetimes in no number, and why."""
 
@@ -130,7 +130,7 @@ def leaderboard(
     metrics: Sequence[Metric] = DEFAULT,
     *,
     curriculum: str | None = None,
-    options: paper.Options | None = None,
+    options: paper.PaperOptions | None = None,
     level: float = 0.95,
 ) -> Board:
     """Rank the agents of all runs at or below a folder, one ranking for each curriculum.
@@ -152,7 +152,7 @@ def leaderboard(
         if not groups:
             raise UnknownName("curriculum", curriculum, known, f"(there are: {', '.join(known)})")
     return Board(
-        folder, tuple(_ranking(g, metrics, options or paper.Options(), level) for g in groups)
+        folder, tuple(_ranking(g, metrics, options or paper.PaperOptions(), level) for g in groups)
     )
 
 
@@ -204,7 +204,7 @@ def _same(a: _Found, b: _Found) -> bool:
 
 
 def _ranking(
-    runs: Sequence[_Found], metrics: Sequence[Metric], options: paper.Options, level: float
+    runs: Sequence[_Found], metrics: Sequence[Metric], options: paper.PaperOptions, level: float
 ) -> Ranking:
     histories: dict[str, History] = {}
     failed: dict[str, str] = {}
@@ -225,7 +225,7 @@ def _ranking(
     alike = len({*protocols.values()}) == 1
     by_name = {run.name: run for run in runs}
     entries = [
-        Entry(
+        RankedAgent(
             agent,
             name,
             by_name[name].agents.get(agent, agent),
@@ -255,11 +255,11 @@ def _cell(lives: Sequence[Measured], metric: str, level: float) -> Cell:
     return Cell(mean_interval([s.value for s in scores], level), reason)
 
 
-def _placed(entries: Sequence[Entry], metric: Metric) -> list[Entry]:
+def _placed(entries: Sequence[RankedAgent], metric: Metric) -> list[RankedAgent]:
     """The entries in order, each with its place and those that the intervals leave open."""
     sign = 1.0 if metric.better == "higher" else -1.0
 
-    def span(e: Entry) -> tuple[float, float, float]:
+    def span(e: RankedAgent) -> tuple[float, float, float]:
         """Value, least and most, so that more is better; one lifetime has no limits."""
         found = e.cells[metric.name].estimate
         if isnan(found.low):

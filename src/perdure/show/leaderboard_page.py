@@ -11,14 +11,13 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from perdure.show.leaderboard import Board, Cell, Entry, Ranking
+from perdure.show.leaderboard import Board, Cell, RankedAgent, Ranking
+from perdure.show.names import ARROWS
 from perdure.show.report.page import TEMPLATES, clean, number
 from perdure.show.sheet import Sheet
 
-ARROWS = {"higher": "↑", "lower": "↓"}
 
-
-def place_text(entry: Entry) -> str:
+def place_text(entry: RankedAgent) -> str:
     """``2``, or ``2 (1–3)`` where the intervals leave other places open."""
     if not entry.place:
         return "–"

@@ -1,10 +1,13 @@
-"""What tasks are called where there is little room."""
+"""What tasks and metrics are called where there is little room."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from perdure.names import join_task_id, split_task_id
+
+ARROWS = {"higher": "↑", "lower": "↓"}
+"""Behind a metric's name: which way is better."""
 
 
 def task_labels(tasks: Sequence[str]) -> dict[str, str]:

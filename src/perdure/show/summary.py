@@ -69,7 +69,7 @@ def by_task(run: Run) -> Sheet:
         if sheet.rows:
             sheet.rows.append(())
         first = lives[0]
-        if any(_course(m) != _course(first) or set(m.tasks) != set(tasks) for m in lives):
+        if any(_schedule(m) != _schedule(first) or set(m.tasks) != set(tasks) for m in lives):
             note = "(task orders differ between lifetimes)"
             sheet.rows.append((agent, note, *[""] * len(tasks)))
             continue
@@ -83,7 +83,7 @@ def by_task(run: Run) -> Sheet:
     return sheet
 
 
-def _course(matrix: Matrix) -> tuple[frozenset[tuple[int, str]], tuple[int, ...]]:
+def _schedule(matrix: Matrix) -> tuple[frozenset[tuple[int, str]], tuple[int, ...]]:
     """Which tasks were learned in which block, and which blocks evaluated. Of tasks learned side by
     side in one block it is chance which shows up first."""
     return frozenset(matrix.lessons), matrix.blocks

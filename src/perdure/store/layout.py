@@ -26,8 +26,9 @@ from typing import Any, Literal
 from perdure.errors import MissingObject, StoreError
 from perdure.store import journal
 from perdure.store.checkpoints import BUNDLES, PARTS
+from perdure.store.location import store_at
 from perdure.store.lock import Lock
-from perdure.store.objects import ObjectStore, get_json, store_at, to_json
+from perdure.store.objects import ObjectStore, get_json, to_json
 
 SPEC = "_meta/spec.json"
 """What a run is known by."""

@@ -7,7 +7,6 @@ append, no rename and no lock: the log's safety rests on :meth:`ObjectStore.put_
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any, Protocol
 
 from perdure.errors import NameRefused, StoreError
@@ -57,13 +56,6 @@ def checked(name: str) -> str:
             "them empty, '.' or '..'"
         )
     return name
-
-
-def store_at(path: str | Path) -> ObjectStore:
-    """The store at a location."""
-    from perdure.store.disk import DiskStore
-
-    return DiskStore(Path(path))
 
 
 def to_json(value: Any) -> bytes:

@@ -50,7 +50,7 @@ def check_metric(metric: Metric) -> None:
 
 
 def _call(metric: Metric, history: History, what: str, problems: list[str]) -> Score | None:
-    options = paper.Options(measure=history.measure)
+    options = paper.PaperOptions(measure=history.measure)
     options = replace(options, limits=paper.limits([history], options))
     life = LifetimeData(history, history.measure, lambda h: paper.scores(h, options))
     try:

@@ -1,6 +1,6 @@
 """L2M as the document defines it, on one scale for all lifetimes of a comparison.
 
-    options = paper.Options(measure="return")
+    options = paper.PaperOptions(measure="return")
     options = replace(options, limits=paper.limits(histories, options))
     scores = [paper.scores(history, options) for history in histories]
 
@@ -29,18 +29,18 @@ from perdure.measure.l2m.curves import (
     quotient,
     trends,
 )
-from perdure.measure.l2m.preprocess import TIE, Limits, Options, Prepared, limits, prepare
+from perdure.measure.l2m.preprocess import TIE, Limits, PaperOptions, Prepared, limits, prepare
 from perdure.measure.l2m.recovery import recovery
 from perdure.measure.l2m.sections import Section
 from perdure.measure.metric import Moment, Score
 from perdure.store.history import History
 
-__all__ = ["Limits", "Options", "describe", "limits", "scores"]
+__all__ = ["Limits", "PaperOptions", "describe", "limits", "scores"]
 
 
-def scores(history: History, options: Options | None = None) -> dict[str, Score]:
+def scores(history: History, options: PaperOptions | None = None) -> dict[str, Score]:
     """All L2M scores of one lifetime, by short name; its experts are ``history.experts``."""
-    life = prepare(history, options or Options())
+    life = prepare(history, options or PaperOptions())
     found = {
         **maintenance(life),
         **transfer(life),
@@ -53,7 +53,7 @@ def scores(history: History, options: Options | None = None) -> dict[str, Score]
     return {name: replace(s, notes=(*s.notes, *life.notes)) for name, s in found.items()}
 
 
-def describe(options: Options) -> dict[str, Any]:
+def describe(options: PaperOptions) -> dict[str, Any]:
     """The options as plain values; the limits as {task: {min, max}}."""
     scale = options.limits or options.ranges or {}
     return {

@@ -44,7 +44,7 @@ class Limits(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Options:
+class PaperOptions:
     """How curves are prepared; the defaults are the document's Appendix A."""
 
     measure: str | None = None
@@ -91,7 +91,7 @@ class Prepared:
     experts: Mapping[str, tuple[tuple[Section, ...], ...]]
     """For each task the learning of each expert run; empty where that was not measured."""
     limits: Mapping[str, Limits]
-    options: Options
+    options: PaperOptions
     measure: str
     learned_before: frozenset[str]
     """Tasks that were learned before deployment."""
@@ -139,14 +139,14 @@ class Prepared:
         return OFFSET if self.options.normalise else self.limits[task].low
 
 
-def limits(histories: Sequence[History], options: Options | None = None) -> dict[str, Limits]:
+def limits(histories: Sequence[History], options: PaperOptions | None = None) -> dict[str, Limits]:
     """One pair of limits a task for all lifetimes and experts given: put it into the options that
     each of them is measured with.
 
     With clamping these are the quantiles at 10 and 90 %, else the extremes, of all rows that are
     measured: learning and evaluation, and the learning of the task's experts.
     """
-    options = options or Options()
+    options = options or PaperOptions()
     measures = {options.measure or h.measure for h in histories}
     if len(measures) > 1:
         raise MeasureError(
@@ -167,7 +167,7 @@ def limits(histories: Sequence[History], options: Options | None = None) -> dict
     return {task: _limits(task, rows, options) for task, rows in pooled.items()}
 
 
-def _limits(task: str, rows: Sequence[Array], options: Options) -> Limits:
+def _limits(task: str, rows: Sequence[Array], options: PaperOptions) -> Limits:
     if options.ranges is not None:
         if task not in options.ranges:
             raise MeasureError(
@@ -190,7 +190,7 @@ def _limits(task: str, rows: Sequence[Array], options: Options) -> Limits:
     return quantiles
 
 
-def prepare(history: History, options: Options) -> Prepared:
+def prepare(history: History, options: PaperOptions) -> Prepared:
     """Group, smooth, clamp and normalise one lifetime and its experts."""
     measure = options.measure or history.measure
     raw = cut(history, measure, options.smoothing, options.window)
@@ -225,7 +225,7 @@ def prepare(history: History, options: Options) -> Prepared:
     )
 
 
-def _scale(task: str, rows: Sequence[Array], options: Options) -> Limits:
+def _scale(task: str, rows: Sequence[Array], options: PaperOptions) -> Limits:
     if options.limits is None:
         return _limits(task, rows, options)
     if task not in options.limits:
@@ -236,7 +236,7 @@ def _scale(task: str, rows: Sequence[Array], options: Options) -> Limits:
     return options.limits[task]
 
 
-def _processed(section: Section, limits: Limits, options: Options) -> Section:
+def _processed(section: Section, limits: Limits, options: PaperOptions) -> Section:
     values = section.raw
     if options.clamp:
         values = np.clip(values, limits.low, limits.high)

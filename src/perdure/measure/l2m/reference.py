@@ -15,7 +15,7 @@ import numpy as np
 from perdure.arrays import Array
 from perdure.errors import MeasureError
 from perdure.measure.l2m.regimes import (
-    Options,
+    ReferenceOptions,
     Regime,
     curve_of,
     expert,
@@ -28,7 +28,7 @@ from perdure.measure.l2m.smoothing import OFFSET, SCALE, smooth_reference, theil
 from perdure.measure.metric import Moment, Score, mean_of_moments, mean_over_tasks
 from perdure.store.history import History
 
-__all__ = ["Analysis", "Options", "analyse", "scores"]
+__all__ = ["Analysis", "ReferenceOptions", "analyse", "scores"]
 
 
 @dataclass(frozen=True)
@@ -50,15 +50,15 @@ class Analysis:
         return [{**r, "avg_perf": nan} if r["regime_num"] in self.unseen else r for r in rows]
 
 
-def analyse(history: History, options: Options | None = None) -> Analysis:
+def analyse(history: History, options: ReferenceOptions | None = None) -> Analysis:
     """All of the reference's values for one lifetime; its experts are ``history.experts``."""
-    return _Reference(history, options or Options()).analysis()
+    return _Reference(history, options or ReferenceOptions()).analysis()
 
 
 class _Reference:
     """One lifetime on its way through the reference's pipeline."""
 
-    def __init__(self, history: History, options: Options) -> None:
+    def __init__(self, history: History, options: ReferenceOptions) -> None:
         self.history = history
         self.options = options
         self.notes: list[str] = []
@@ -466,7 +466,7 @@ _PER_BLOCK = {"tlp": "term_perf", "sat": "saturation", "ets": "exp_to_sat"}
 _ABSENT = ("cg", "lb", "droop", "rr")
 
 
-def scores(history: History, options: Options) -> dict[str, Score]:
+def scores(history: History, options: ReferenceOptions) -> dict[str, Score]:
     """The reference's values as scores, by short name; what it does not compute is NaN."""
     both = replace(options, maintenance_method="both", transfer_method="both")
     found = analyse(history, both)

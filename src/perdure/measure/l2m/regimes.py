@@ -19,7 +19,7 @@ from perdure.store.history import History
 
 
 @dataclass(frozen=True)
-class Options:
+class ReferenceOptions:
     """The reference's own options, under its own names."""
 
     perf_measure: str | None = None
@@ -103,7 +103,7 @@ def saturated(curve: Array) -> tuple[float, int]:
     return float(smoothed[at]), at
 
 
-def regimes(history: History, options: Options, what: str) -> list[Regime]:
+def regimes(history: History, options: ReferenceOptions, what: str) -> list[Regime]:
     """A log's regimes, of complete rows that have the measure.
 
     An expert's are cut before the rows without the measure go, a lifetime's after.
@@ -142,7 +142,7 @@ def regimes(history: History, options: Options, what: str) -> list[Regime]:
 _experts: WeakKeyDictionary[History, dict[tuple[Any, ...], list[Regime]]] = WeakKeyDictionary()
 
 
-def expert(history: History, options: Options) -> list[Regime]:
+def expert(history: History, options: ReferenceOptions) -> list[Regime]:
     """An expert's smoothed regimes: the same for every lifetime, so computed once."""
     o = options
     key = (o.perf_measure, o.variant_mode, o.smoothing_method, o.window_length)
@@ -154,7 +154,7 @@ def expert(history: History, options: Options) -> list[Regime]:
     return [copy(regime) for regime in known[key]]
 
 
-def task_name(name: str, options: Options) -> str:
+def task_name(name: str, options: ReferenceOptions) -> str:
     """The task's name; without the variant where variants do not count."""
     return name.split("_")[0] if options.variant_mode == "agnostic" else name
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure.errors import StoreError
-from perdure.show.figures import benchmarks, experts, heat, lifetimes, spread
+from perdure.show.figures import benchmarks, experts, heatmaps, lifetimes, spread
 from perdure.show.figures.style import Drawn, drawing, files_of
 from perdure.show.report.numbers import Record
 from perdure.show.report.study import Study
@@ -31,8 +31,8 @@ PLOTS: tuple[Callable[[Study], Iterator[Drawn]], ...] = (
     lifetimes.curriculum,
     lifetimes.over_life,
     experts.experts,
-    heat.matrices,
-    heat.transfer,
+    heatmaps.matrices,
+    heatmaps.transfer,
     spread.forgetting,
     spread.distributions,
     spread.profiles,

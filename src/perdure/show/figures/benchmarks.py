@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from perdure.show.figures.spread import ARROWS, by_task, lines_legend
+from perdure.show.figures.spread import by_task, lines_legend
 from perdure.show.figures.style import COLUMN, NORMAL, PAGE, SMALL, Drawn, dash, mark, new, short
+from perdure.show.names import ARROWS
 from perdure.show.report import data
 from perdure.show.report.numbers import Record
 from perdure.show.report.study import Study

@@ -110,14 +110,14 @@ def over_life(study: Study) -> Iterator[Drawn]:
     """Performance over whole lifetimes: one colour a task, evaluations as points in shaded blocks,
     learning as lines, bands and bars for 95 % t intervals over lifetimes."""
     found = data.lifetime_curves(study)
-    several_courses = len(found["courses"]) > 1
-    for course in found["courses"]:
+    several_schedules = len(found["schedules"]) > 1
+    for schedule in found["schedules"]:
         mine = {
-            part: [r for r in found[part] if r["course"] == course["course"]]
+            part: [r for r in found[part] if r["schedule"] == schedule["schedule"]]
             for part in ("spans", "evaluations", "learning")
         }
-        name = f"lifetimes-{course['course'] + 1}" if several_courses else "lifetimes"
-        way = study.courses[course["course"]]
+        name = f"lifetimes-{schedule['schedule'] + 1}" if several_schedules else "lifetimes"
+        way = study.schedules[schedule["schedule"]]
         tables = {
             part: data.tidy(mine[part], way, learning=part == "learning")
             for part in ("evaluations", "learning")
@@ -125,20 +125,20 @@ def over_life(study: Study) -> Iterator[Drawn]:
         }
         if not tables:
             continue
-        if course["course"] >= COURSES:
+        if schedule["schedule"] >= COURSES:
             yield Drawn(name, None, tables)
             continue
         there = {r["agent"] for part in tables.values() for r in part}
         agents = [a for a in study.agents if a in there]
         for page, start in enumerate(range(0, len(agents), ROWS)):
             part = agents[start : start + ROWS]
-            figure = _life_figure(study, course, mine, part)
+            figure = _life_figure(study, schedule, mine, part)
             suffix = f"-page{page + 1}" if len(agents) > ROWS else ""
             yield Drawn(f"{name}{suffix}", figure, {} if page else tables)
 
 
 def _life_figure(
-    study: Study, course: Record, mine: dict[str, list[Record]], agents: Sequence[str]
+    study: Study, schedule: Record, mine: dict[str, list[Record]], agents: Sequence[str]
 ) -> Any:
     tasks = [t for t in study.tasks if any(r["task"] == t for r in _both(mine))]
     rows = -(-len(tasks) // legend_columns(tasks))
@@ -163,10 +163,10 @@ def _life_figure(
             _evaluations(axes, style, part, beside, crowded)
         limits(axes, study.bounds)
         axes.set_ylabel(short(study.measure, 18))
-        axes.set_xlim(0, course["stop"])
+        axes.set_xlim(0, schedule["stop"])
     _learned_ticks(panels[-1], mine["spans"])
     left_out = ", their intervals in the table" if crowded else ""
-    panels[-1].set_xlabel(f"{course['unit']} learned (evaluations shaded{left_out})")
+    panels[-1].set_xlabel(f"{schedule['unit']} learned (evaluations shaded{left_out})")
     _legend(figure, study, tasks, lines=True)
     return figure
 

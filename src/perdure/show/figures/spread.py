@@ -23,6 +23,7 @@ from perdure.show.figures.style import (
     short,
     short_names,
 )
+from perdure.show.names import ARROWS
 from perdure.show.report import data
 from perdure.show.report.headline import chosen, title
 from perdure.show.report.numbers import Record
@@ -30,8 +31,6 @@ from perdure.show.report.study import Study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-ARROWS = {"higher": "↑", "lower": "↓"}
 
 
 def forgetting(study: Study) -> Iterator[Drawn]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from perdure.measure.l2m.paper import Options
+from perdure.measure.l2m.paper import PaperOptions
 from perdure.measure.metric import Metric
-from perdure.show.report.page import Section, render
+from perdure.show.report.page import PageSection, render
 from perdure.show.report.study import Study, load
 from perdure.store.files import make_folder, write_file
 
-__all__ = ["Section", "load", "render", "write_page", "write_report"]
+__all__ = ["PageSection", "load", "render", "write_page", "write_report"]
 
 
 def write_report(
@@ -21,9 +21,9 @@ def write_report(
     *,
     title: str | None = None,
     anyway: bool = False,
-    options: Options | None = None,
+    options: PaperOptions | None = None,
     ste: Sequence[str] = (),
-    more: Callable[[Study], Sequence[Section]] | None = None,
+    more: Callable[[Study], Sequence[PageSection]] | None = None,
 ) -> Path:
     """Write the report of runs (or of folders of runs or logs) to ``out``, and say where it is.
 
@@ -35,7 +35,7 @@ def write_report(
 
 
 def write_page(
-    study: Study, out: Path, *, title: str | None = None, sections: Sequence[Section] = ()
+    study: Study, out: Path, *, title: str | None = None, sections: Sequence[PageSection] = ()
 ) -> Path:
     """Write the page of what was read and measured."""
     page = render(study, title=title, sections=sections)

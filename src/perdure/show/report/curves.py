@@ -12,7 +12,7 @@ from perdure.arrays import Array
 from perdure.measure.matrix import Matrix, evaluation_matrix
 from perdure.show.report.numbers import Band, Record, band
 from perdure.show.report.study import Study
-from perdure.show.report.timeline import Course, Timeline, places
+from perdure.show.report.timeline import Schedule, Timeline, places
 from perdure.show.thin import Thinned, thin
 
 POINTS = 480
@@ -29,64 +29,64 @@ SINGLES = 400_000
 
 
 def lifetime_curves(study: Study) -> dict[str, Any]:
-    """Means over the lifetimes of each agent in each course.
+    """Means over the lifetimes of each agent in each schedule.
 
-    ``courses``: course, order, unit, exact, n, agents, curriculum. ``spans``: its blocks on the
+    ``schedules``: schedule, order, unit, exact, n, agents, curriculum. ``spans``: its blocks on the
     axis. ``evaluations``: one record for each agent, evaluated block and task; ``learning``: one for
     each agent, learn block, task and bin. ``x`` is a place on the axis, where evaluations take room
     too; ``tidy`` gives what had been learned there. ``mean``, ``low`` and ``high`` are over
     lifetimes (95 % t interval), ``min`` and ``max`` over all their experiences (of evaluations: over
-    the lifetimes' scores). An agent without a finished lifetime in a course shows its unfinished ones; ``finished`` says.
+    the lifetimes' scores). An agent without a finished lifetime in a schedule shows its unfinished ones; ``finished`` says.
     """
-    out: dict[str, Any] = {"courses": [], "spans": [], "evaluations": [], "learning": []}
-    for course in study.courses:
-        out["courses"].append(
+    out: dict[str, Any] = {"schedules": [], "spans": [], "evaluations": [], "learning": []}
+    for schedule in study.schedules:
+        out["schedules"].append(
             {
-                "course": course.number, "order": list(course.order), "unit": course.unit,
-                "exact": course.exact, "n": len(course.names), "stop": course.spans[-1].stop,
-                "agents": [a for a in study.agents if a in _agents(study, course)],
-                "curriculum": _curricula(study, course),
+                "schedule": schedule.number, "order": list(schedule.order), "unit": schedule.unit,
+                "exact": schedule.exact, "n": len(schedule.names), "stop": schedule.spans[-1].stop,
+                "agents": [a for a in study.agents if a in _agents(study, schedule)],
+                "curriculum": _curricula(study, schedule),
             }
         )  # fmt: skip
-        out["spans"] += [_span(course, i) for i in range(len(course.spans))]
-        bins = bins_of(study, course)
+        out["spans"] += [_span(schedule, i) for i in range(len(schedule.spans))]
+        bins = bins_of(study, schedule)
         for agent in study.agents:
-            names = [n for n in course.names if study.by_name[n].agent == agent]
+            names = [n for n in schedule.names if study.by_name[n].agent == agent]
             ended = [n for n in names if study.timelines[n].ended]
             names = ended or names
             if names:
-                place = {"course": course.number, "agent": agent, "finished": bool(ended)}
-                out["evaluations"] += _evaluations(study, course, names, place)
+                place = {"schedule": schedule.number, "agent": agent, "finished": bool(ended)}
+                out["evaluations"] += _evaluations(study, schedule, names, place)
                 out["learning"] += _learning(
-                    course, [study.timelines[n] for n in names], place, bins
+                    schedule, [study.timelines[n] for n in names], place, bins
                 )
     return out
 
 
-def _agents(study: Study, course: Course) -> set[str]:
-    return {study.by_name[n].agent for n in course.names}
+def _agents(study: Study, schedule: Schedule) -> set[str]:
+    return {study.by_name[n].agent for n in schedule.names}
 
 
-def _curricula(study: Study, course: Course) -> str:
-    """The runs that a course is of, where runs of different curricula stand side by side."""
+def _curricula(study: Study, schedule: Schedule) -> str:
+    """The runs that a schedule is of, where runs of different curricula stand side by side."""
     if len({f.fingerprint for f in study.folders}) < 2:
         return ""
-    return ", ".join(dict.fromkeys(study.by_name[n].folder for n in course.names))
+    return ", ".join(dict.fromkeys(study.by_name[n].folder for n in schedule.names))
 
 
-def tidy(records: Sequence[Record], course: Course, learning: bool = False) -> list[Record]:
-    """Records of one course with how much had been learned, and in what unit, for ``x``.
+def tidy(records: Sequence[Record], schedule: Schedule, learning: bool = False) -> list[Record]:
+    """Records of one schedule with how much had been learned, and in what unit, for ``x``.
 
     Learning has ``within`` too, the share of the block that was over. It tells the points of an
     adapt block apart: its learning is undone and does not count.
     """
-    spans = {s.summary.block: s for s in course.spans}
+    spans = {s.summary.block: s for s in schedule.spans}
     out = []
     for record in records:
         span = spans[record["block"]]
         # Places on the axis carry rounding, which would show as 224.99999999999997 steps.
         within = round((record["x"] - span.start) / (span.stop - span.start), 9)
-        place = {"learned": round(span.learned + within * span.amount, 6), "unit": course.unit}
+        place = {"learned": round(span.learned + within * span.amount, 6), "unit": schedule.unit}
         place |= {"within": within} if learning else {}
         columns = [place if k == "x" else {k: v} for k, v in record.items()]
         out.append({k: v for column in columns for k, v in column.items()})
@@ -94,21 +94,21 @@ def tidy(records: Sequence[Record], course: Course, learning: bool = False) -> l
 
 
 def single_lifetimes(study: Study) -> list[Record]:
-    """Each lifetime by itself: lifetime, agent, seed, course, finished; ``evaluations`` with block,
+    """Each lifetime by itself: lifetime, agent, seed, schedule, finished; ``evaluations`` with block,
     task and value; ``learning`` with block, task, x, mean, min and max.
 
     Of very many lifetimes, the first of each agent: what is left out would not fit the page.
     """
     out: list[Record] = []
     left = SINGLES
-    for course in study.courses:
-        bins = bins_of(study, course)
-        for name in _in_turn(study, course):
+    for schedule in study.schedules:
+        bins = bins_of(study, schedule)
+        for name in _in_turn(study, schedule):
             timeline, life = study.timelines[name], study.by_name[name]
             place = {"lifetime": name, "agent": life.agent, "seed": life.seed}
-            place |= {"course": course.number, "finished": timeline.ended}
-            evaluations = _evaluations(study, course, [name], {})
-            learning = _learning(course, [timeline], {}, bins)
+            place |= {"schedule": schedule.number, "finished": timeline.ended}
+            evaluations = _evaluations(study, schedule, [name], {})
+            learning = _learning(schedule, [timeline], {}, bins)
             left -= len(evaluations) + 3 * len(learning)
             if left < 0:
                 return out
@@ -129,33 +129,33 @@ def _pick(record: Record, *same: str, **renamed: str) -> Record:
     return {k: record[k] for k in same} | {new: record[old] for old, new in renamed.items()}
 
 
-def _in_turn(study: Study, course: Course) -> list[str]:
+def _in_turn(study: Study, schedule: Schedule) -> list[str]:
     """The lifetimes so that each agent's first come first."""
     by_agent: dict[str, list[str]] = {}
-    for name in course.names:
+    for name in schedule.names:
         by_agent.setdefault(study.by_name[name].agent, []).append(name)
     longest = max(map(len, by_agent.values()))
     return [names[i] for i in range(longest) for names in by_agent.values() if i < len(names)]
 
 
-def bins_of(study: Study, course: Course) -> int:
+def bins_of(study: Study, schedule: Schedule) -> int:
     """Bins of a learn block: few enough to embed, and each with several experiences."""
-    learns = [i for i, s in enumerate(course.spans) if s.summary.kind == "learn"]
+    learns = [i for i, s in enumerate(schedule.spans) if s.summary.kind == "learn"]
     if not learns:
         return COARSEST
-    timelines = [study.timelines[n] for n in course.names]
-    tasks = max(len(course.spans[i].summary.tasks) for i in learns)
+    timelines = [study.timelines[n] for n in schedule.names]
+    tasks = max(len(schedule.spans[i].summary.tasks) for i in learns)
     fit = np.median(
-        [bins_for(_lengths(w, i, course)) for w in timelines for i in learns if i < len(w.rows)]
+        [bins_for(_lengths(w, i, schedule)) for w in timelines for i in learns if i < len(w.rows)]
     )
     room = SINGLES // 2 // (3 * len(learns) * tasks * len(timelines))
     return int(np.clip(min(POINTS // len(learns), fit // tasks, room), COARSEST, FINEST))
 
 
-def _lengths(timeline: Timeline, i: int, course: Course) -> Array:
+def _lengths(timeline: Timeline, i: int, schedule: Schedule) -> Array:
     """How much of the axis each experience of a block takes."""
     rows = timeline.rows[i]
-    return np.ones(len(rows)) if course.unit == "experiences" else timeline.history.steps[rows]
+    return np.ones(len(rows)) if schedule.unit == "experiences" else timeline.history.steps[rows]
 
 
 def bins_for(lengths: Array) -> float:
@@ -166,22 +166,22 @@ def bins_for(lengths: Array) -> float:
     return float(until[-1]) / max(long, 1.0) / EACH
 
 
-def _span(course: Course, i: int) -> Record:
-    span = course.spans[i]
+def _span(schedule: Schedule, i: int) -> Record:
+    span = schedule.spans[i]
     return {
-        "course": course.number, "block": span.summary.block, "kind": span.summary.kind,
+        "schedule": schedule.number, "block": span.summary.block, "kind": span.summary.kind,
         "before": span.summary.before, "tasks": list(span.summary.tasks), "start": span.start,
         "stop": span.stop, "learned": span.learned, "amount": span.amount,
     }  # fmt: skip
 
 
 def _evaluations(
-    study: Study, course: Course, names: Sequence[str], place: Mapping[str, Any]
+    study: Study, schedule: Schedule, names: Sequence[str], place: Mapping[str, Any]
 ) -> list[Record]:
     """Scores of evaluated blocks, those before deployment and in adapt blocks too."""
     found = [_scores(study, n) for n in names]
     tasks = tuple(dict.fromkeys(t for m in found for t in m.tasks))
-    blocks = {s.summary.block: i for i, s in enumerate(course.spans)}
+    blocks = {s.summary.block: i for i, s in enumerate(schedule.spans)}
     values = np.full((len(found), len(blocks), len(tasks)), np.nan)
     for k, matrix in enumerate(found):
         rows = [blocks[b] for b in matrix.blocks]
@@ -190,7 +190,7 @@ def _evaluations(
     means, low, high = band(values), _least(values), -_least(-values)
     out = []
     for i, j in np.argwhere(means.n > 0).tolist():
-        span = course.spans[i]
+        span = schedule.spans[i]
         out.append(
             {
                 **place, "block": span.summary.block, "kind": span.summary.kind, "task": tasks[j],
@@ -220,16 +220,16 @@ def cell(found: Band, at: tuple[int, ...]) -> Record:
 
 
 def _learning(
-    course: Course, timelines: Sequence[Timeline], place: Mapping[str, Any], bins: int
+    schedule: Schedule, timelines: Sequence[Timeline], place: Mapping[str, Any], bins: int
 ) -> list[Record]:
     """Learning within blocks, by bin."""
     out = []
-    for i, span in enumerate(course.spans):
+    for i, span in enumerate(schedule.spans):
         if span.summary.kind == "eval":
             continue
         for task in span.summary.tasks:
             thinned = [
-                t for w in timelines if (t := _thinned(w, i, course, task, bins)) is not None
+                t for w in timelines if (t := _thinned(w, i, schedule, task, bins)) is not None
             ]
             if not thinned:
                 continue
@@ -254,7 +254,9 @@ def _least(values: Array) -> Array:
     return np.where(np.isinf(least), np.nan, least)
 
 
-def _thinned(timeline: Timeline, i: int, course: Course, task: str, bins: int) -> Thinned | None:
+def _thinned(
+    timeline: Timeline, i: int, schedule: Schedule, task: str, bins: int
+) -> Thinned | None:
     """One task's learning in one block of one lifetime."""
     history = timeline.history
     if i >= len(timeline.rows) or task not in history.tasks:
@@ -264,4 +266,4 @@ def _thinned(timeline: Timeline, i: int, course: Course, task: str, bins: int) -
     own &= history.complete[rows]
     if not own.any():
         return None
-    return thin(places(timeline, i, course)[own], timeline.values[rows[own]], bins)
+    return thin(places(timeline, i, schedule)[own], timeline.values[rows[own]], bins)

@@ -60,7 +60,7 @@ def page_data(study: Study) -> dict[str, Any]:
             {"name": t, "label": labels[t], **_style(s)} for t, s in study.task_styles.items()
         ],
         "agents": [{"name": a, **_style(s)} for a, s in study.agent_styles.items()],
-        "courses": rounded(curves["courses"], 6),
+        "schedules": rounded(curves["schedules"], 6),
         "spans": rounded(curves["spans"], 6),
         "evaluations": packed(curves["evaluations"], 5),
         "learning": packed(curves["learning"], 5),
@@ -86,11 +86,11 @@ def _style(style: Style) -> dict[str, str]:
 
 
 def _singles(found: list[Record]) -> list[dict[str, Any]]:
-    """Single lifetimes by course: where their points are once, then each one's values; three digits
+    """Single lifetimes by schedule: where their points are once, then each one's values; three digits
     do for a line among many."""
     out = []
-    for course in dict.fromkeys(s["course"] for s in found):
-        own = [s for s in found if s["course"] == course]
+    for schedule in dict.fromkeys(s["schedule"] for s in found):
+        own = [s for s in found if s["schedule"] == schedule]
         evaluations = dict.fromkeys((r["block"], r["task"]) for s in own for r in s["evaluations"])
         learning = dict.fromkeys(
             (r["block"], r["task"], r["x"]) for s in own for r in s["learning"]
@@ -106,7 +106,7 @@ def _singles(found: list[Record]) -> list[dict[str, Any]]:
             lifetimes.append(about | rounded(values, 3))
         out.append(
             {
-                "course": course,
+                "schedule": schedule,
                 "evaluations": packed([{"block": b, "task": t} for b, t in evaluations]),
                 "learning": packed([{"block": b, "task": t, "x": x} for b, t, x in learning], 6),
                 "lifetimes": lifetimes,

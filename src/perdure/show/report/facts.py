@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from perdure.measure.outlines import stored_blocks
+from perdure.show.report.block_strips import curricula, joined
 from perdure.show.report.numbers import LEVEL, Record
-from perdure.show.report.strips import curricula, joined
 from perdure.show.report.study import Folder, Study
 from perdure.store.history import History
 

@@ -17,24 +17,24 @@ ROWS = 240
 
 
 def matrices(study: Study) -> dict[str, Any]:
-    """The mean evaluation matrix of each agent in each course.
+    """The mean evaluation matrix of each agent in each schedule.
 
-    ``rows``: course, agent, row, block, ``fresh`` (the tasks learned since the row before) and
-    ``learned`` (how much had been learned). ``cells``: course, agent, row, task, value, sd, n.
+    ``rows``: schedule, agent, row, block, ``fresh`` (the tasks learned since the row before) and
+    ``learned`` (how much had been learned). ``cells``: schedule, agent, row, task, value, sd, n.
     """
     rows: list[Record] = []
     cells: list[Record] = []
-    for course in study.courses:
-        learned = {s.summary.block: s.learned for s in course.spans}
+    for schedule in study.schedules:
+        learned = {s.summary.block: s.learned for s in schedule.spans}
         for agent in study.agents:
-            names = [n for n in study.of_agent(agent) if n in course.names]
+            names = [n for n in study.of_agent(agent) if n in schedule.names]
             if not names:
                 continue
             first = study.matrices[names[0]]
             shown = _shown(len(first.blocks))
             values = np.array([_aligned(study, n, first.tasks, first.blocks) for n in names])
             found = band(values)
-            place = {"course": course.number, "agent": agent}
+            place = {"schedule": schedule.number, "agent": agent}
             past = 0
             for row, i in enumerate(shown):
                 fresh = dict.fromkeys(first.learned[i][past:])

@@ -22,10 +22,10 @@ from perdure.show.report.study import Folder, Study
 from perdure.show.report.tables import benchmark_tables, number, order_table, spread_cells, table
 from perdure.store.plain import visible
 
-__all__ = ["TEMPLATES", "Section", "clean", "embedded", "number", "render"]
+__all__ = ["TEMPLATES", "PageSection", "clean", "embedded", "number", "render"]
 
 TEMPLATES = Path(__file__).parent / "templates"
-SCRIPTS = ("base", "draw", "line", "curves", "experts", "heat", "rows", "benchmarks", "main")
+SCRIPTS = ("base", "draw", "line", "curves", "experts", "heatmaps", "rows", "benchmarks", "main")
 STRIP = 400
 """Blocks that a strip shows one by one; of more, neighbours are drawn together."""
 
@@ -39,7 +39,7 @@ _PLAIN = {int, float, bool, type(None)}
 
 
 @dataclass(frozen=True)
-class Section:
+class PageSection:
     """A part of the page that is made elsewhere, such as videos. It comes before the method."""
 
     id: str
@@ -50,7 +50,7 @@ class Section:
     must be ``data:`` addresses."""
 
 
-def render(study: Study, *, title: str | None = None, sections: Sequence[Section] = ()) -> str:
+def render(study: Study, *, title: str | None = None, sections: Sequence[PageSection] = ()) -> str:
     """The page as text."""
     head = data.headline(study)
     page = clean(

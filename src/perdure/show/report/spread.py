@@ -114,7 +114,10 @@ def orders(study: Study) -> list[Record]:
     """Metrics by the order in which tasks were learned, where orders differ: agent (as its run
     calls it), order, metric, value, low, high, n."""
     order_of = {
-        n: tuple(t for t in c.order) for c in study.courses for n in c.names if n in study.histories
+        n: tuple(t for t in c.order)
+        for c in study.schedules
+        for n in c.names
+        if n in study.histories
     }
     distinct = list(dict.fromkeys(order_of.values()))
     if len(distinct) < 2:

@@ -16,7 +16,7 @@ from perdure.measure.matrix import Matrix, evaluation_matrix
 from perdure.measure.metric import Metric, Score
 from perdure.measure.results import Results, measure_paper
 from perdure.show.colours import Style, agent_styles, task_styles
-from perdure.show.report.timeline import Course, Timeline, budgets, courses, timeline
+from perdure.show.report.timeline import Schedule, Timeline, budgets, schedules, timeline
 from perdure.store.history import History, common_measure
 from perdure.store.layout import LifetimeFolder, runs_below
 from perdure.store.run import Run
@@ -124,10 +124,10 @@ class Study:
         }
 
     @cached_property
-    def courses(self) -> tuple[Course, ...]:
+    def schedules(self) -> tuple[Schedule, ...]:
         """The different ways that the lifetimes went. Those that were to learn different amounts
         went different ways."""
-        return courses(
+        return schedules(
             self.timelines, {n: budgets(self.by_name[n].curriculum) for n in self.timelines}
         )
 
@@ -150,13 +150,13 @@ def load(
     paths: Sequence[Path],
     metrics: Sequence[Metric],
     *,
-    options: paper.Options | None = None,
+    options: paper.PaperOptions | None = None,
     ste: Sequence[str] = (),
     anyway: bool = False,
 ) -> Study:
     """Read and measure. Runs of different curricula are refused with their difference, unless
     ``anyway``."""
-    options = options or paper.Options()
+    options = options or paper.PaperOptions()
     folders = _folders(paths)
     labels = _labels(folders)
     found = dict(zip(labels, (sources.find(f, ste, options.measure) for f in folders), strict=True))

@@ -61,13 +61,13 @@ class Span:
     start: float
     stop: float
     learned: float
-    """How much was learned, in the unit of the course, before it."""
+    """How much was learned, in the unit of the schedule, before it."""
     amount: float
     """How much is learned in it; 0 where nothing is."""
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class Schedule:
     """What lifetimes with the same blocks, of the same tasks in the same order, went through."""
 
     number: int
@@ -124,7 +124,9 @@ def budgets(curriculum: Mapping[str, Any]) -> Budget:
     return tuple((e.amount, e.unit) for block in learns for e in block.exposures)
 
 
-def courses(timelines: Mapping[str, Timeline], plans: Mapping[str, Budget]) -> tuple[Course, ...]:
+def schedules(
+    timelines: Mapping[str, Timeline], plans: Mapping[str, Budget]
+) -> tuple[Schedule, ...]:
     """Lifetimes by what they went through and by what they were to learn: one axis cannot show
     blocks of 300 and of 500 steps. One that did not end joins the first whose blocks begin with its
     own; one without a row is nowhere."""
@@ -143,7 +145,7 @@ def courses(timelines: Mapping[str, Timeline], plans: Mapping[str, Budget]) -> t
             mine = next(fits, mine)
         shapes.setdefault(mine, []).append(name)
     return tuple(
-        _course(number, summaries, names, [timelines[n] for n in names])
+        _schedule(number, summaries, names, [timelines[n] for n in names])
         for number, ((summaries, _), names) in enumerate(shapes.items())
     )
 
@@ -158,12 +160,12 @@ def _begins(shape: Sequence[BlockSummary], summaries: Sequence[BlockSummary]) ->
     return there.kind == last.kind and set(last.tasks) <= set(there.tasks)
 
 
-def _course(
+def _schedule(
     number: int,
     summaries: tuple[BlockSummary, ...],
     names: Sequence[str],
     timelines: Sequence[Timeline],
-) -> Course:
+) -> Schedule:
     ended = [w for w in timelines if w.ended] or timelines[:1]
     learns = [i for i, s in enumerate(summaries) if s.kind == "learn"]
     steps, counts = np.array([w.steps for w in ended]), np.array([w.counts for w in ended])
@@ -181,17 +183,17 @@ def _course(
         spans.append(Span(summary, x, x + width, done, amount))
         x, done = x + width, done + amount
     unit = "experiences" if by_count else "steps"
-    return Course(number, tuple(spans), unit, same_steps or same_counts, tuple(names))
+    return Schedule(number, tuple(spans), unit, same_steps or same_counts, tuple(names))
 
 
-def places(timeline: Timeline, i: int, course: Course) -> Array:
+def places(timeline: Timeline, i: int, schedule: Schedule) -> Array:
     """Where in block ``i`` each of its experiences ended, from 0 to 1."""
     rows = timeline.rows[i]
-    each = np.ones(len(rows)) if course.unit == "experiences" else timeline.history.steps[rows]
+    each = np.ones(len(rows)) if schedule.unit == "experiences" else timeline.history.steps[rows]
     if not each.sum():
         each = np.ones(len(rows))
     at = np.cumsum(each)
     whole = float(at[-1])
     if not timeline.ended and i == len(timeline.rows) - 1:
-        whole = max(whole, course.spans[i].amount)
+        whole = max(whole, schedule.spans[i].amount)
     return np.asarray(at / whole)

@@ -27,7 +27,7 @@ from metaworld.utils.reward_utils import hamacher_product
 
 from perdure.suites.metaworld import models
 from perdure.suites.metaworld.numerics import STAND_INS, norm, tolerance
-from perdure.suites.metaworld.simulation_state import Data, Piece, ResetState
+from perdure.suites.metaworld.simulation_state import Piece, ResetState, SimulationData
 from perdure.types import Array
 
 KEPT = 512
@@ -105,7 +105,7 @@ class FastEnv(Upstream):  # type: ignore[misc]
 
     def _initialize_simulation(self) -> tuple[Any, Any]:
         model = models.load(self.task_class)
-        data = Data(model)
+        data = SimulationData(model)
         self.mocap, self.mocap_turn, self.ctrl = data.mocap_pos, data.mocap_quat, data.ctrl
         self.hand = data.body("hand").xpos
         self.right_claw, self.left_claw = data.body("rightclaw").xpos, data.body("leftclaw").xpos

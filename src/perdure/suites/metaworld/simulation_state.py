@@ -33,7 +33,7 @@ class View:
         setattr(self._part, name, value)
 
 
-class Data(mujoco.MjData):  # type: ignore[misc]
+class SimulationData(mujoco.MjData):  # type: ignore[misc]
     """MuJoCo's data, with named parts looked up once.
 
     The views hold memory of this object, so whoever owns it must :meth:`release` it.

@@ -92,37 +92,37 @@ function fit(text, width, weight) {
   return clip(text, length);
 }
 // What tells the ways apart that lifetimes went: the run, the order, the agents, at last the length.
-function courseTexts(courses) {
-  const orders = courses.map((c) => c.order.map(short).join(" → "));
-  const texts = courses.map((c, i) => [
+function scheduleTexts(schedules) {
+  const orders = schedules.map((c) => c.order.map(short).join(" → "));
+  const texts = schedules.map((c, i) => [
     c.curriculum,
     new Set(orders).size > 1 || !c.curriculum ? (orders[i].length > 90 ? c.order.map((t) => clip(short(t), 12)).join(" → ") : orders[i]) : "",
     c.agents.length < DATA.agents.length ? c.agents.join(", ") : "",
   ].filter(Boolean).join(" · "));
-  return courses.map((c, i) => {
+  return schedules.map((c, i) => {
     const twin = texts.filter((t) => t === texts[i]).length > 1;
-    const spans = twin ? DATA.spans.filter((s) => s.course === c.course) : [];
+    const spans = twin ? DATA.spans.filter((s) => s.schedule === c.schedule) : [];
     const length = twin ? ` · ${spans.length} blocks, ${compact(Math.round(spans.reduce((sum, s) => sum + s.amount, 0)))} ${c.unit}` : "";
     return clip(texts[i], 160) + length;
   });
 }
 // So many pictures are shown at once; of more, one way at a time.
 const TOGETHER = 6;
-function courseChoice(courses, count, act) {
-  if (courses.length < 2) return { chosen: courses[0].course, control: null, note: () => "", title: () => "" };
-  const words = courseTexts(courses), texts = new Map(courses.map((c, i) => [c.course, words[i]]));
+function scheduleChoice(schedules, count, act) {
+  if (schedules.length < 2) return { chosen: schedules[0].schedule, control: null, note: () => "", title: () => "" };
+  const words = scheduleTexts(schedules), texts = new Map(schedules.map((c, i) => [c.schedule, words[i]]));
   const together = count <= TOGETHER;
-  const label = new Set(courses.map((c) => c.order.join(" "))).size > 1 ? "Order" : "Lifetimes";
-  const options = courses.map((c, i) => [c.course, `${i + 1}: ${words[i]} (n = ${c.n})`]);
-  if (together) options.unshift(["all", `All ${courses.length}`]);
-  const chosen = together ? "all" : courses[0].course;
+  const label = new Set(schedules.map((c) => c.order.join(" "))).size > 1 ? "Order" : "Lifetimes";
+  const options = schedules.map((c, i) => [c.schedule, `${i + 1}: ${words[i]} (n = ${c.n})`]);
+  if (together) options.unshift(["all", `All ${schedules.length}`]);
+  const chosen = together ? "all" : schedules[0].schedule;
   return {
     chosen,
     control: choice(label, options, chosen, (v) => act(v === "all" ? v : Number(v))),
-    title: (course) => `${label === "Order" ? "Order " : ""}${courses.indexOf(course) + 1}: ${texts.get(course.course)}`,
+    title: (schedule) => `${label === "Order" ? "Order " : ""}${schedules.indexOf(schedule) + 1}: ${texts.get(schedule.schedule)}`,
     note: (now) => {
       if (now === "all") return "";
-      const own = courses.find((c) => c.course === now), total = courses.reduce((sum, c) => sum + c.n, 0);
+      const own = schedules.find((c) => c.schedule === now), total = schedules.reduce((sum, c) => sum + c.n, 0);
       const gone = DATA.agents.map((a) => a.name).filter((a) => !own.agents.includes(a));
       return `${own.n} of ${total} lifetimes; the others went another way, which “${label}” shows.${gone.length ? ` Not among these: ${gone.map((a) => clip(a, 30)).join(", ")}.` : ""}`;
     },

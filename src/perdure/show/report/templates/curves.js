@@ -1,6 +1,6 @@
 // Performance over the whole lifetime.
-function axisOf(course) {
-  const spans = DATA.spans.filter((s) => s.course === course.course);
+function axisOf(schedule) {
+  const spans = DATA.spans.filter((s) => s.schedule === schedule.schedule);
   const learned = spans.length ? spans[spans.length - 1].learned + spans[spans.length - 1].amount : 0;
   const learns = spans.filter((s) => s.amount > 0);
   // Where on the axis so much has been learned: the end of a block rather than the start of the next.
@@ -18,11 +18,11 @@ function axisOf(course) {
 
 function curvesChart(host) {
   const evaluations = records(DATA.evaluations), learning = records(DATA.learning);
-  const index = groupBy(evaluations.concat(learning), (r) => `${r.course} ${r.agent}`);
-  const way = courseChoice(DATA.courses, index.size, (v) => { state.course = v; draw(); });
-  const state = { course: way.chosen, show: "mean", evaluations: true, learning: true, hidden: new Set() };
+  const index = groupBy(evaluations.concat(learning), (r) => `${r.schedule} ${r.agent}`);
+  const way = scheduleChoice(DATA.schedules, index.size, (v) => { state.schedule = v; draw(); });
+  const state = { schedule: way.chosen, show: "mean", evaluations: true, learning: true, hidden: new Set() };
   const tasks = DATA.tasks.map((t) => t.name);
-  const singles = DATA.singles.flatMap((c) => c.lifetimes.map((life) => ({ ...life, course: c.course, from: c, rows: null })));
+  const singles = DATA.singles.flatMap((c) => c.lifetimes.map((life) => ({ ...life, schedule: c.schedule, from: c, rows: null })));
   const facets = el("div", {});
   const many = tasks.length > 12;
   const rowsOf = (single) => {
@@ -51,8 +51,8 @@ function curvesChart(host) {
     return out;
   };
 
-  const seriesFor = (course, agent, axis) => {
-    const own = (rows) => rows.filter((r) => r.course === course && r.agent === agent && !state.hidden.has(r.task));
+  const seriesFor = (schedule, agent, axis) => {
+    const own = (rows) => rows.filter((r) => r.schedule === schedule && r.agent === agent && !state.hidden.has(r.task));
     const out = [];
     const add = (rows, kind, band) => {
       const placed = kind === "evaluations" ? spread(axis, rows) : rows;
@@ -63,7 +63,7 @@ function curvesChart(host) {
       if (state.evaluations) add(own(evaluations), "evaluations", state.show === "mean" ? "interval" : "range");
       return { series: out, rows: { evaluations: own(evaluations), learning: own(learning) } };
     }
-    const chosen = singles.filter((s) => s.course === course && s.agent === agent && (state.show === "all" || String(s.seed ?? s.lifetime) === state.show));
+    const chosen = singles.filter((s) => s.schedule === schedule && s.agent === agent && (state.show === "all" || String(s.seed ?? s.lifetime) === state.show));
     const rows = { evaluations: [], learning: [] };
     for (const single of chosen) {
       const found = rowsOf(single);
@@ -88,13 +88,13 @@ function curvesChart(host) {
     const place = span.tasks.indexOf(p.task), room = span.stop - span.start;
     return { ...p, x: span.start + room * (0.16 + (0.68 * (place + 0.5)) / span.tasks.length) };
   });
-  const tell = (axis, course, rows) => (x, y) => {
+  const tell = (axis, schedule, rows) => (x, y) => {
     const span = axis.at(x);
     if (!span) return null;
     const near = rows.learning.filter((r) => Math.abs(r.x - x) < 1e-6 && state.learning).concat(rows.evaluations.filter((r) => r.block === span.block && state.evaluations && (!span.amount || Math.abs(r.x - x) < 1e-6)));
     if (!near.length) return null;
     const what = { learn: "learning", eval: "evaluation", adapt: "adapt, then evaluate" }[span.kind];
-    const title = `Block ${span.block}, ${what}${span.before ? ", before deployment" : ""} · ${compact(Math.round(axis.toAmount(x)))} ${course.unit}`;
+    const title = `Block ${span.block}, ${what}${span.before ? ", before deployment" : ""} · ${compact(Math.round(axis.toAmount(x)))} ${schedule.unit}`;
     const sorted = y === null || y === undefined ? near : [...near].sort((a, b) => Math.abs(a.mean - y) - Math.abs(b.mean - y));
     const shown = sorted.slice(0, 12).sort((a, b) => b.mean - a.mean).map((r) => {
       const range = r.min !== undefined && r.min !== r.max ? `, ${number(r.min)} to ${number(r.max)}` : "";
@@ -106,15 +106,15 @@ function curvesChart(host) {
   };
 
   let views = [];
-  function facet(course, axis, view, agent, last) {
-    const { series, rows } = seriesFor(course.course, agent, axis);
-    const all = index.get(`${course.course} ${agent}`);
+  function facet(schedule, axis, view, agent, last) {
+    const { series, rows } = seriesFor(schedule.schedule, agent, axis);
+    const all = index.get(`${schedule.schedule} ${agent}`);
     const n = all.reduce((most, r) => Math.max(most, r.n), 0);
-    const unit = `${course.unit} of learning${course.exact ? "" : " (mean over lifetimes)"}`;
+    const unit = `${schedule.unit} of learning${schedule.exact ? "" : " (mean over lifetimes)"}`;
     const chart = lineChart({
-      height: index.size > 3 ? 210 : 250, label: `${agent}: ${DATA.measure} over the lifetime`, x: [0, course.stop], y: null,
+      height: index.size > 3 ? 210 : 250, label: `${agent}: ${DATA.measure} over the lifetime`, x: [0, schedule.stop], y: null,
       ticks: axis.ticks, xLabel: last ? unit : "", view, series,
-      spans: axis.spans.map((s) => ({ ...s, colours: s.tasks.map(taskColour) })), tell: tell(axis, course, rows),
+      spans: axis.spans.map((s) => ({ ...s, colours: s.tasks.map(taskColour) })), tell: tell(axis, schedule, rows),
       places: (state.learning ? rows.learning : []).concat(state.evaluations ? rows.evaluations : []).map((r) => r.x),
     });
     const of = state.show === "mean" || state.show === "range" || state.show === "all" ? `n = ${n}` : words.get(state.show).toLowerCase();
@@ -122,16 +122,16 @@ function curvesChart(host) {
   }
   function draw(zoomed = new Map()) {
     views = [];
-    const shown = DATA.courses.filter((c) => state.course === "all" || c.course === state.course);
-    put(facets, shown.flatMap((course) => {
-      const axis = axisOf(course);
-      const view = { x: zoomed.get(course.course) || null, charts: new Set(), course: course.course };
+    const shown = DATA.schedules.filter((c) => state.schedule === "all" || c.schedule === state.schedule);
+    put(facets, shown.flatMap((schedule) => {
+      const axis = axisOf(schedule);
+      const view = { x: zoomed.get(schedule.schedule) || null, charts: new Set(), schedule: schedule.schedule };
       views.push(view);
-      const present = DATA.agents.map((a) => a.name).filter((a) => index.has(`${course.course} ${a}`));
-      const title = state.course === "all" ? way.title(course) : "";
-      return [title ? el("h3", { class: "way" }, bdi(title)) : null, ...present.map((agent) => facet(course, axis, view, agent, agent === present[present.length - 1]))];
+      const present = DATA.agents.map((a) => a.name).filter((a) => index.has(`${schedule.schedule} ${a}`));
+      const title = state.schedule === "all" ? way.title(schedule) : "";
+      return [title ? el("h3", { class: "way" }, bdi(title)) : null, ...present.map((agent) => facet(schedule, axis, view, agent, agent === present[present.length - 1]))];
     }));
-    note.textContent = way.note(state.course);
+    note.textContent = way.note(state.schedule);
     drawInView(facets);
   }
   const modes = [["mean", "Mean and 95 % interval"], ["range", "Mean and full range"]];
@@ -158,15 +158,15 @@ function curvesChart(host) {
     toggles.forEach((b) => b.setAttribute("aria-pressed", String(on)));
     redraw();
   } } }, on ? "all" : "none");
-  const redraw = () => { draw(new Map(views.map((v) => [v.course, v.x]))); explain(); };
+  const redraw = () => { draw(new Map(views.map((v) => [v.schedule, v.x]))); explain(); };
   const zoom = (act) => () => { for (const v of views) { const chart = [...v.charts][0]; if (chart) act(chart); } };
   // What had been learned, not the place on the axis, where evaluations take room too.
-  const axes = new Map(DATA.courses.map((c) => [c.course, axisOf(c)]));
+  const axes = new Map(DATA.schedules.map((c) => [c.schedule, axisOf(c)]));
   const unfinished = evaluations.concat(learning).some((r) => !r.finished);
-  const tidy = (what) => ({ x, course, finished, ...r }) => {
-    const span = axes.get(course).blocks.get(r.block);
-    const done = what === "evaluation" && !span.amount ? span.learned : axes.get(course).toAmount(x);
-    return { what, ...(DATA.courses.length > 1 ? { way: course + 1 } : {}), ...r, ...(unfinished ? { finished } : {}), learned: Number(done.toPrecision(5)), unit: DATA.courses[course].unit };
+  const tidy = (what) => ({ x, schedule, finished, ...r }) => {
+    const span = axes.get(schedule).blocks.get(r.block);
+    const done = what === "evaluation" && !span.amount ? span.learned : axes.get(schedule).toAmount(x);
+    return { what, ...(DATA.schedules.length > 1 ? { way: schedule + 1 } : {}), ...r, ...(unfinished ? { finished } : {}), learned: Number(done.toPrecision(5)), unit: DATA.schedules[schedule].unit };
   };
   put(host,
     el("div", { class: "controls" }, [

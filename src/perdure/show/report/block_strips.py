@@ -9,7 +9,7 @@ from typing import Any
 from perdure.measure.outlines import StoredExposure, stored_blocks
 from perdure.show.report.numbers import Record
 from perdure.show.report.study import Folder, Study
-from perdure.show.report.timeline import EVALUATION, EVALUATIONS, Course, Timeline
+from perdure.show.report.timeline import EVALUATION, EVALUATIONS, Schedule, Timeline
 
 STRIPS = 6
 """Of lifetimes that went many ways, so many are drawn."""
@@ -91,11 +91,11 @@ def _plans(study: Study, names: Sequence[str]) -> list[Way]:
 def _went(study: Study, names: Sequence[str]) -> list[Way]:
     """What the lifetimes went through, where no plan is stored."""
     out: list[Way] = []
-    for course in study.courses:
-        own = [n for n in course.names if n in names]
+    for schedule in study.schedules:
+        own = [n for n in schedule.names if n in names]
         if own:
-            blocks = [_block(study, course, i) for i in range(len(course.spans))]
-            blocks = _weighed(blocks, [s.amount for s in course.spans])
+            blocks = [_block(study, schedule, i) for i in range(len(schedule.spans))]
+            blocks = _weighed(blocks, [s.amount for s in schedule.spans])
             ended = [n for n in own if study.timelines[n].ended] or own
             out.append((own, blocks, [_taken(study.timelines[n]) for n in ended]))
     return out
@@ -145,10 +145,10 @@ def _weighed(blocks: list[Record], amounts: Sequence[float]) -> list[Record]:
     return [b | {"weight": a or each} for b, a in zip(blocks, amounts, strict=True)]
 
 
-def _block(study: Study, course: Course, i: int) -> Record:
-    """A block with the amounts of the course's first lifetime that came so far."""
-    timeline = next(w for n in course.names if len((w := study.timelines[n]).rows) > i)
-    summary, rows, history = course.spans[i].summary, timeline.rows[i], timeline.history
+def _block(study: Study, schedule: Schedule, i: int) -> Record:
+    """A block with the amounts of the schedule's first lifetime that came so far."""
+    timeline = next(w for n in schedule.names if len((w := study.timelines[n]).rows) > i)
+    summary, rows, history = schedule.spans[i].summary, timeline.rows[i], timeline.history
     parts: dict[bool, list[Record]] = {True: [], False: []}
     for learning, exposures in parts.items():
         for task in summary.tasks:

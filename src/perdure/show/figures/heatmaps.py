@@ -41,15 +41,15 @@ def matrices(study: Study) -> Iterator[Drawn]:
     """Score on each task (columns) at each evaluation (rows), mean over lifetimes; a frame marks
     what was learned right before."""
     found = data.matrices(study)
-    courses = list(dict.fromkeys(r["course"] for r in found["rows"]))
-    for course in courses:
-        rows = [r for r in found["rows"] if r["course"] == course]
-        cells = [r for r in found["cells"] if r["course"] == course]
-        name = f"matrix-{course + 1}" if len(courses) > 1 else "matrix"
+    schedules = list(dict.fromkeys(r["schedule"] for r in found["rows"]))
+    for schedule in schedules:
+        rows = [r for r in found["rows"] if r["schedule"] == schedule]
+        cells = [r for r in found["cells"] if r["schedule"] == schedule]
+        name = f"matrix-{schedule + 1}" if len(schedules) > 1 else "matrix"
         tables = {"cells": cells, "rows": rows}
         if not cells:
             continue
-        figure = _matrix_figure(study, rows, cells) if course < COURSES else None
+        figure = _matrix_figure(study, rows, cells) if schedule < COURSES else None
         yield Drawn(name, figure, tables)
 
 

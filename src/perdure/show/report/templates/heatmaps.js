@@ -87,10 +87,10 @@ function matrixChart(host) {
   const cells = records(DATA.matrix_cells);
   const seen = cells.map((c) => c.value);
   const [low, high] = DATA.bounds || [Math.min(...seen), Math.max(...seen)];
-  const index = groupBy(DATA.matrix_rows, (r) => `${r.course} ${r.agent}`);
-  const courses = DATA.courses.filter((c) => DATA.matrix_rows.some((r) => r.course === c.course));
-  const way = courseChoice(courses, index.size, (v) => { state.course = v; draw(); });
-  const state = { course: way.chosen, row: Infinity };
+  const index = groupBy(DATA.matrix_rows, (r) => `${r.schedule} ${r.agent}`);
+  const schedules = DATA.schedules.filter((c) => DATA.matrix_rows.some((r) => r.schedule === c.schedule));
+  const way = scheduleChoice(schedules, index.size, (v) => { state.schedule = v; draw(); });
+  const state = { schedule: way.chosen, row: Infinity };
   const grid = el("div", { class: "grid broad" }), note = el("p", { class: "muted small" });
   const word = el("output", { class: "muted" });
   const slider = el("input", { type: "range", min: 0, step: 1, "aria-label": "Evaluations up to", on: { input: () => step(Number(slider.value)) } });
@@ -100,7 +100,7 @@ function matrixChart(host) {
     state.row = row;
     slider.value = row;
     const r = rows[row];
-    const where = r && (state.course !== "all" ? `, block ${r.block}, after ${compact(r.learned)} ${DATA.courses[r.course].unit}` : "");
+    const where = r && (state.schedule !== "all" ? `, block ${r.block}, after ${compact(r.learned)} ${DATA.schedules[r.schedule].unit}` : "");
     word.textContent = r ? `evaluation ${row + 1} of ${rows.length}${where}` : "";
     for (const map of maps) if (map.upTo) map.upTo(row);
   }
@@ -114,9 +114,9 @@ function matrixChart(host) {
       if (row >= rows.length) { clearInterval(timer); timer = null; play.textContent = "Play"; } else step(row);
     }, Math.max(80, Math.min(700, 8000 / rows.length)));
   } } }, "Play");
-  function panel(course, agent) {
-    const own = index.get(`${course.course} ${agent}`);
-    const mine = cells.filter((c) => c.course === course.course && c.agent === agent);
+  function panel(schedule, agent) {
+    const own = index.get(`${schedule.schedule} ${agent}`);
+    const mine = cells.filter((c) => c.schedule === schedule.schedule && c.agent === agent);
     const columns = DATA.tasks.map((t) => t.name).filter((t) => mine.some((c) => c.task === t));
     const byPlace = new Map(mine.map((c) => {
       const share = (c.value - low) / (high - low || 1);
@@ -132,17 +132,17 @@ function matrixChart(host) {
       },
     });
     maps.push(map);
-    const title = state.course === "all" ? way.title(course) : "";
+    const title = state.schedule === "all" ? way.title(schedule) : "";
     return el("div", { class: "panel" }, [el("header", {}, [badge(agent), bdi(agent, agent), el("span", { class: "muted small n" }, `n = ${own[0].n}`)]), title ? el("p", {}, bdi(title)) : null, map]);
   }
   function draw() {
     maps = [];
-    const shown = courses.filter((c) => state.course === "all" || c.course === state.course);
-    const parts = shown.flatMap((c) => DATA.agents.map((a) => a.name).filter((a) => index.has(`${c.course} ${a}`)).map((a) => [c, a]));
-    rows = parts.map(([c, a]) => index.get(`${c.course} ${a}`)).reduce((most, own) => (own.length > most.length ? own : most));
+    const shown = schedules.filter((c) => state.schedule === "all" || c.schedule === state.schedule);
+    const parts = shown.flatMap((c) => DATA.agents.map((a) => a.name).filter((a) => index.has(`${c.schedule} ${a}`)).map((a) => [c, a]));
+    rows = parts.map(([c, a]) => index.get(`${c.schedule} ${a}`)).reduce((most, own) => (own.length > most.length ? own : most));
     slider.max = rows.length - 1;
     put(grid, parts.map(([c, a]) => panel(c, a)));
-    note.textContent = way.note(state.course);
+    note.textContent = way.note(state.schedule);
     drawInView(grid);
     step(rows.length - 1);
   }

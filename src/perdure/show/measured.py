@@ -1,0 +1,167 @@
+"""What the terminal shows of measure and compare. It loads no rich where the output is no terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from math import isnan
+from typing import TYPE_CHECKING, Any
+
+from perdure.show.names import ARROWS
+from perdure.show.sheet import Sheet
+from perdure.store.plain import visible
+
+if TYPE_CHECKING:
+    from perdure.measure.compare import Family
+    from perdure.measure.results import Results
+    from perdure.measure.stats import Estimate
+
+MANY = 30
+"""Beyond so many lifetimes the screen shows means alone."""
+
+
+def progress_line(total: int) -> Callable[[int, int, str], None] | None:
+    """Progress of many lifetimes on standard error: in place on a terminal, else now and then."""
+    if total < 4:
+        return None
+    began = time.monotonic()
+    said = [began]
+    screen = sys.stderr.isatty()
+
+    def advance(done: int, of: int, name: str) -> None:
+        now = time.monotonic()
+        if done < of and now - said[0] < (0.1 if screen else 5.0) and done % 10:
+            return
+        said[0] = now
+        left = (now - began) / done * (of - done) if done else 0.0
+        text = f"measured {done}/{of}" + (f", {left:.0f} s left, {name}" if done and name else "")
+        text = visible(text)
+        print(f"\r\x1b[K{text}" if screen else text, file=sys.stderr, end="" if screen else "\n")
+        if screen and done == of:
+            print(file=sys.stderr)
+
+    return advance
+
+
+def scores_table(results: Results) -> Sheet:
+    """Lifetimes down, metrics across, and the means of each agent."""
+    columns = shown_columns(results)
+    what = f"{results.measure}, preset {results.preset}, n = {len(results.lifetimes)} lifetimes"
+    head = ["lifetime", *(column.replace("_", " ") for column in columns)]
+    sheet = Sheet(what, head, words=["lifetime"])
+    rows = [(life.name, _values(life, columns)) for life in results.lifetimes]
+    if len(rows) <= MANY:
+        sheet.rows += [(name, *map(_cell, values)) for name, values in rows]
+    groups: dict[str, list[list[float]]] = {}
+    for life, (_, values) in zip(results.lifetimes, rows, strict=True):
+        groups.setdefault(life.agent, []).append(values)
+    if len(rows) > 1:
+        sheet.rows.append(())
+        for agent, lives in groups.items():
+            label = f"{agent}: mean of {len(lives)}" if agent else f"mean of {len(lives)}"
+            sheet.rows.append((label, *(_cell(_mean(c)) for c in zip(*lives, strict=True))))
+    return sheet
+
+
+def shown_columns(results: Results) -> list[str]:
+    """The columns of :func:`scores_table`: what was asked for, or of everything the core."""
+    if results.preset == "reference" and results.lifetimes[0].reference is not None:
+        shown = [
+            k for k, v in results.lifetimes[0].reference.items()
+            if isinstance(v, float) and k not in ("min", "max", "runtime")
+        ]  # fmt: skip
+        return shown + list(results.lifetimes[0].scores)
+    names = [n for n in results.lifetimes[0].scores]
+    if len(names) > 12:
+        # Everything was asked for: show what the document calls core, and what has a value.
+        from perdure.measure.l2m import CORE
+
+        names = [n for n in names if n in CORE or n in ("l2m.pr", "l2m.atp", "l2m.aep", "gem.acc")]
+    return names
+
+
+def _values(life: Any, columns: Sequence[str]) -> list[float]:
+    out = []
+    for column in columns:
+        if column in life.scores:
+            out.append(life.scores[column].value)
+        else:
+            out.append((life.reference or {}).get(column, float("nan")))
+    return out
+
+
+def _mean(values: Sequence[float]) -> float:
+    defined = [v for v in values if not isnan(v)]
+    return sum(defined) / len(defined) if defined else float("nan")
+
+
+def _cell(value: float) -> str:
+    return "–" if isnan(value) else f"{value:.4g}" if abs(value) < 1e4 else f"{value:.3e}"
+
+
+def remarks(results: Results, shown: Sequence[str]) -> list[str]:
+    """Why values are missing, and what to know before trusting the others; each said once."""
+    said: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}
+
+    def remark(mark: str, text: str, metric: str, life: str) -> None:
+        metrics, lives = said.setdefault((mark, text), ({}, {}))
+        metrics |= {metric: None} if metric else {}
+        lives[life] = None
+
+    for life in results.lifetimes:
+        for key, reason in life.reasons.items():
+            remark("–", reason, key, life.name)
+        for name in shown:
+            if name in life.scores:
+                if life.scores[name].reason:
+                    remark("–", life.scores[name].reason, name, life.name)
+                for note in life.scores[name].notes:
+                    remark("note", note, name, life.name)
+        for note in life.notes:
+            remark("note", note, "", life.name)
+    everyone = len(results.lifetimes)
+    lines = []
+    for (mark, text), (metrics, lives) in said.items():
+        of = f" {', '.join(metrics)}" if metrics else ""
+        some = f" ({len(lives)} of {everyone} lifetimes)" if len(lives) < everyone else ""
+        lines.append(f"{mark}{of}: {text}{some}")
+    return lines
+
+
+def estimates_table(results: Results, family: Family, better: Mapping[str, str]) -> Sheet:
+    """Agents down, metrics across: mean, interval, n."""
+    title = f"{results.measure}, preset {results.preset}: mean [{family.level:.0%} t interval] over lifetimes"
+    metrics = dict.fromkeys(s.metric for s in family.summaries)
+    sheet = Sheet(title, ["agent", *(f"{m} {ARROWS[better[m]]}" for m in metrics)], words=["agent"])
+    for agent in dict.fromkeys(s.agent for s in family.summaries):
+        cells = [_estimate(s.estimate) for s in family.summaries if s.agent == agent]
+        sheet.rows.append((agent or "(all)", *cells))
+    return sheet
+
+
+def _estimate(e: Estimate) -> str:
+    if isnan(e.value):
+        return "–"
+    span = "" if isnan(e.low) else f" [{_cell(e.low)}, {_cell(e.high)}]"
+    return f"{_cell(e.value)}{span} n={e.n}"
+
+
+def verdicts_table(family: Family, better: Mapping[str, str]) -> Sheet:
+    """Each pair of agents on each metric: effect, corrected p, and what it says."""
+    sheet = Sheet(
+        f"differences, Holm-corrected over {family.tests} tests",
+        ["metric", "a", "b", "effect of a over b", "Holm p", "verdict"],
+        words=["metric", "a", "b", "verdict"],
+    )
+    for c in family.comparisons:
+        said = c.verdict
+        if not isnan(c.p_holm) and c.p_holm <= 1 - family.level:
+            high = c.a if c.difference.value > 0 else c.b
+            low = c.b if high == c.a else c.a
+            said += f"; better: {high if better[c.metric] == 'higher' else low}"
+        p = "–" if isnan(c.p_holm) else f"{c.p_holm:.3g}"
+        sheet.rows.append(
+            (f"{c.metric} {ARROWS[better[c.metric]]}", c.a, c.b, _cell(c.effect.value), p, said)
+        )
+    return sheet
