@@ -95,6 +95,10 @@ class ChunkedArray:
         """What the array holds, to compare with what it held before."""
         return tuple(chunk.content for chunk in self.chunks)
 
+    def copy(self) -> Array:
+        """A plain array of the same rows."""
+        return self.__array__()
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if copy is False:
             raise ValueError("a ChunkedArray becomes a plain array only by a copy")

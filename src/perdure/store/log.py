@@ -152,7 +152,6 @@ class LifetimeLog:
         self.notes, self.commits = life.notes, life.commits
         self.resumed: dict[str, Any] | None = None
         """What the last commit holds of the agent and the loop."""
-        last = len(self.commits)
         self._go_back(life)
         self.session = -1
         """The number of this session; −1 where the lifetime is done and there is nothing to write."""
@@ -165,9 +164,9 @@ class LifetimeLog:
         # A damaged checkpoint of an older commit is of no use; the later ones are good.
         self._held = [c for c in life.held() if c.n < len(self.commits)]
         self._held = [c for c in self._held if c.n not in life.damaged]
-        # Another writer's last thinning may still be under way, but it spares the last commits.
-        adopted = self._held[-1:] if self._held and len(self.commits) == last else []
-        manifest = adopted[0].checkpoint if adopted else None
+        # Another writer's last thinning may still be under way. It spares the last commits; parts of
+        # an older one, where this session had to go back to it, are better written again.
+        manifest = self._held[-1].checkpoint if self._held and not self.notes else None
         self._checkpoints = checkpoints.Writer(self.store, self.session, manifest)
         named = {c.rows for c in self.commits}.union(*map(sizes_of, self._held))
         for name in (*there, *unfinished):
