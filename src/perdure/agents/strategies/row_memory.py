@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from perdure.agents.networks.encoders import Inputs
+from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import Minibatch
+from perdure.agents.networks.tensors import CPU, to_array, to_tensor
 from perdure.errors import SpecError
 from perdure.types import Array, State
 
@@ -21,10 +22,10 @@ class Reservoir:
     Rows of minibatches, whatever columns they have; room is made when the first come.
     """
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, device: torch.device = CPU) -> None:
         if capacity < 1:
             raise SpecError(f"a memory needs room for at least one row, got {capacity}")
-        self.capacity = capacity
+        self.capacity, self.device = capacity, device
         self.columns: dict[str, Array] = {}
         self.offered = 0
 
@@ -33,7 +34,7 @@ class Reservoir:
 
     def offer(self, batch: Minibatch, rng: np.random.Generator) -> None:
         """Keep each row with the probability that makes the sample uniform."""
-        rows = {name: value.detach().numpy() for name, value in batch.items()}
+        rows = {name: to_array(value) for name, value in batch.items()}
         n = len(next(iter(rows.values())))
         if not self.columns:
             self.columns = {
@@ -54,7 +55,7 @@ class Reservoir:
 
     def at(self, indices: Array) -> Minibatch:
         """The rows at these places."""
-        return {name: torch.tensor(v[indices]) for name, v in self.columns.items()}
+        return {name: to_tensor(v[indices], self.device) for name, v in self.columns.items()}
 
     def all(self) -> Minibatch:
         """Every row."""
@@ -85,8 +86,8 @@ class Reservoir:
 class Quotas:
     """A reservoir of ``quota`` rows for each task."""
 
-    def __init__(self, quota: int) -> None:
-        self.quota = quota
+    def __init__(self, quota: int, device: torch.device = CPU) -> None:
+        self.quota, self.device = quota, device
         self.tasks: list[Reservoir] = []
 
     def held(self, past: int | None = None) -> int:
@@ -95,7 +96,7 @@ class Quotas:
 
     def begin(self) -> None:
         """What is offered from now on belongs to another task."""
-        self.tasks.append(Reservoir(self.quota))
+        self.tasks.append(Reservoir(self.quota, self.device))
 
     def offer(self, batch: Minibatch, rng: np.random.Generator) -> None:
         """Rows of the task that began last."""
@@ -124,7 +125,9 @@ class Quotas:
 
     def load(self, prefix: str, state: State) -> None:
         """Take over rows that :meth:`state` gave."""
-        self.tasks = [Reservoir(self.quota) for _ in range(int(state[f"{prefix}.tasks"]))]
+        self.tasks = [
+            Reservoir(self.quota, self.device) for _ in range(int(state[f"{prefix}.tasks"]))
+        ]
         for k, task in enumerate(self.tasks):
             task.load(f"{prefix}{k}", state)
 
@@ -144,7 +147,7 @@ class Distinct:
 
     def offer(self, batch: Minibatch) -> None:
         """Keep the rows that are new."""
-        rows = {name: value.detach().numpy() for name, value in batch.items()}
+        rows = {name: to_array(value) for name, value in batch.items()}
         self._keep({**rows, "obs": self.inputs.packed(batch["obs"])})
 
     def _keep(self, rows: dict[str, Array]) -> None:
@@ -171,7 +174,8 @@ class Distinct:
 
     def at(self, indices: Array) -> Minibatch:
         """The rows at these places."""
-        rows = {name: torch.tensor(v[indices]) for name, v in self.columns.items()}
+        device = self.inputs.device
+        rows = {name: to_tensor(v[indices], device) for name, v in self.columns.items()}
         return {**rows, "obs": self.inputs.unpacked(rows["obs"])}
 
     def state(self, prefix: str) -> dict[str, Array]:
