@@ -71,7 +71,7 @@ def to_tensor(array: Any, device: torch.device, dtype: torch.dtype | None = None
     values = np.asarray(array)
     if values.dtype == np.uint8:
         # Images cross to the device as bytes and become floats there.
-        moved = torch.tensor(values, device=device)
+        moved = torch.tensor(values).to(device)
         return moved if dtype is None else moved.to(dtype)
     # Numbers are converted first: not every device knows float64.
     return torch.tensor(values, dtype=dtype).to(device)
