@@ -41,7 +41,7 @@ from training_parts import (
 from perdure.agents.compose import make_agent
 from perdure.agents.learners.classifier import ClassifierAgent
 from perdure.agents.networks import learner as learners
-from perdure.agents.networks.adam import Adam
+from perdure.agents.networks.optimizers import Adam
 from perdure.agents.strategies import ewc as ewc_module
 from perdure.run.config import LifetimeConfig
 from perdure.run.loop import LifetimeLoop
@@ -93,7 +93,7 @@ class SmallClassifier(ClassifierAgent):
     def __init__(self, setup, lr=LR):
         super().__init__(setup, lr=lr, hidden=(256,))
         track = "pixels" if len(self.inputs.shape) == 3 else "features"
-        self.net = learners.network(setup, lambda: network(track))
+        self.net = learners.network(setup, self.device, lambda: network(track))
         self.optimizer = Adam(self.net.parameters(), lr)
 
 

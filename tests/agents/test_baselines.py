@@ -168,7 +168,7 @@ def test_advantages_may_be_left_as_they_are():
     obs = torch.zeros(4, 1)
     batch = {
         "obs": obs,
-        "drawn": obs,
+        "sampled_actions": obs,
         "log_prob": raw.policy.log_prob(raw.net.actor(obs), obs)[0].detach(),
         "advantages": torch.tensor([1.0, 2.0, 3.0, 4.0]),
         "returns": raw.net.critic(obs).squeeze(1).detach(),

@@ -51,21 +51,21 @@ def test_inputs_are_scaled_by_the_first_minibatch_and_never_again():
     trained(agent, 1)
     assert agent.standard.mean.tolist() == pytest.approx(first.mean(0), abs=1e-6)
     # A spread of 0.05, or of nothing, is less than is divided by.
-    assert agent.standard.spread.tolist() == pytest.approx([0.1, 0.1, 0.1])
+    assert agent.standard.std.tolist() == pytest.approx([0.1, 0.1, 0.1])
     before = agent.standard.mean.clone()
     trained(agent, 3, shift=5.0)
     assert torch.equal(agent.standard.mean, before)
 
 
 def test_steps_become_smaller_within_a_block():
-    agent = BCAgent(WORLD, hidden=(8,), lr=0.01, halving=2.0)
+    agent = BCAgent(WORLD, hidden=(8,), lr=0.01, optimizer={"halving": 2.0})
     trained(agent, 4)
-    assert agent.optimizer.lr == pytest.approx(0.01 / 3)
+    assert agent.optimizer.current_lr == pytest.approx(0.01 / 3)
     for kind, learning in (("eval", False), ("learn", True)):
         agent.enter(replace(ctx(0), kind=kind, learning=learning, event="block"))
-        assert agent.updates == (0 if learning else 4)
+        assert agent.optimizer.updates == (0 if learning else 4)
     trained(agent, 1)
-    assert agent.optimizer.lr == pytest.approx(0.01 / 1.5)
+    assert agent.optimizer.current_lr == pytest.approx(0.01 / 1.5)
 
 
 def test_a_saved_learner_goes_on_alike():

@@ -19,7 +19,8 @@ from perdure.types import Context, Examples, Setup
 
 torch = pytest.importorskip("torch")
 
-from perdure.agents.networks.encoders import Dropout, Inputs
+from perdure.agents.networks.encoders import Dropout
+from perdure.agents.networks.inputs import Inputs
 from perdure.agents.strategies.row_memory import Distinct
 
 
@@ -189,7 +190,7 @@ def test_generators_make_up_pixels_and_features(name: str, track: str) -> None:
             assert np.isfinite(measures["loss"])
     keep = agent.strategy
     past = (keep.feedback if name == "rtf" else keep.generator).before.net
-    drawn = past.decoder.draw(50, np.random.default_rng(1))
+    drawn = past.decoder.sample(50, np.random.default_rng(1))
     inputs = agent.learner.inputs
     truth = inputs(shown[:1])
     assert drawn.shape == (50, *inputs.shape)

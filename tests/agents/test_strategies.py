@@ -24,9 +24,9 @@ torch = pytest.importorskip("torch")
 
 from torch import nn
 
-from perdure.agents.networks.adam import Adam
-from perdure.agents.networks.encoders import Inputs
+from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import TorchLearner
+from perdure.agents.networks.optimizers import Adam
 from perdure.agents.strategies import distillation, persample, vae
 from perdure.agents.strategies.base import Strategy, works_with
 from perdure.agents.strategies.ewc import EWC
@@ -51,7 +51,7 @@ class Tiny(TorchLearner):
         super().__init__(Setup(spaces.Box(0, 1, shape, np.float32), spaces.Discrete(3), 1, 0))
         self.inputs, self.net = Inputs(self.setup.observation_space), net
         self.optimizer = Adam(net.parameters(), 0.01)
-        self.predicts = "numbers" if numbers else "logits"
+        self.predicts = "regression" if numbers else "logits"
 
     def act(self, obs, ctx):
         self.net.eval()
@@ -273,7 +273,7 @@ def test_springs_of_many_tasks_are_one_spring() -> None:
         theta = np.random.default_rng(seed).normal(size=15)
         learner.optimizer.weights.copy_(torch.tensor(theta))
         learner.optimizer.zero_grad()
-        penalty.pull(learner.optimizer, 2.5)
+        penalty.add_gradient(learner.optimizer, 2.5)
         expected = 2.5 * (stiff * (theta - anchors)).sum(0)
         assert learner.optimizer.grads.numpy() == pytest.approx(expected, rel=1e-4, abs=1e-5)
 
@@ -327,7 +327,7 @@ def test_a_task_in_which_nothing_was_learned_holds_nothing() -> None:
         keep = registry.load("strategies", name)(linear())
         keep.begin()
         keep.end()
-        assert keep.penalty.stiffness is None
+        assert keep.penalty.importance is None
 
 
 def test_si_by_hand_over_two_steps_and_into_the_second_task() -> None:
@@ -352,14 +352,14 @@ def test_si_by_hand_over_two_steps_and_into_the_second_task() -> None:
     assert si.path.tolist() == pytest.approx([0.7, 1.4])
     si.end()
     si.begin()
-    assert si.penalty.stiffness.tolist() == pytest.approx([0.7 / 0.5, 1.4 / 0.5])
+    assert si.penalty.importance.tolist() == pytest.approx([0.7 / 0.5, 1.4 / 0.5])
     optimizer.weights.add_(torch.tensor([0.1, -0.1]))
     # The penalty's gradient is 2 · strength · Ω · 0.1, and counts in the path.
     assert step([1.0, 1.0], [-1.0, 0.0]) == pytest.approx([1.14, 0.72])
     assert si.path.tolist() == pytest.approx([1.14, 0.0])
     # From (0.5, −0.5) to (−0.4, −0.6): moved by −0.9 and −0.1.
     si.end()
-    assert si.penalty.stiffness.tolist() == pytest.approx([1.4 + 1.14 / (0.81 + 0.25), 2.8])
+    assert si.penalty.importance.tolist() == pytest.approx([1.4 + 1.14 / (0.81 + 0.25), 2.8])
     assert si.penalty.anchor.tolist() == pytest.approx([-0.4, -0.6])
 
 
@@ -377,13 +377,13 @@ def test_mas_of_a_linear_model_by_hand() -> None:
     expected = np.concatenate(
         [np.abs(2 * np.einsum("no,ni->noi", f, x)).mean(0).ravel(), np.abs(2 * f).mean(0)]
     )
-    assert mas.penalty.stiffness.numpy() == pytest.approx(expected, rel=1e-4)
+    assert mas.penalty.importance.numpy() == pytest.approx(expected, rel=1e-4)
     learner.optimizer.weights.add_(0.5)
     learner.optimizer.zero_grad()
     mas.project()
     assert learner.optimizer.grads.numpy() == pytest.approx(2 * 3.0 * expected * 0.5, rel=1e-4)
     mas.end()
-    assert bool((mas.penalty.stiffness > torch.tensor(expected)).all())
+    assert bool((mas.penalty.importance > torch.tensor(expected)).all())
 
 
 # Distillation.
@@ -396,7 +396,7 @@ def test_soft_distillation_by_hand() -> None:
     assert distillation.soft(student, teacher, 2.0).item() == pytest.approx(expected)
     assert distillation.hard(student, teacher).item() == pytest.approx(-log(1 / 5))
     a, b = torch.tensor([[1.0, 2.0], [0.0, 0.0]]), torch.tensor([[0.0, 4.0], [1.0, 0.0]])
-    assert distillation.numbers(a, b).item() == pytest.approx((5 + 1) / 2 / 2)
+    assert distillation.squared_error(a, b).item() == pytest.approx((5 + 1) / 2 / 2)
 
 
 @pytest.mark.parametrize(("hard", "weight"), [(False, 0.0), (True, 0.0), (False, 0.9)])
@@ -750,7 +750,7 @@ def test_a_vae_learns_what_it_is_shown() -> None:
         optimizer.zero_grad()
         net.loss(torch.tensor(x, dtype=torch.float32), rng).backward()
         optimizer.step()
-    drawn = net.decoder.draw(2000, rng).numpy()
+    drawn = net.decoder.sample(2000, rng).numpy()
     # Most of what is drawn lies by one of the two places, and both are drawn.
     far = np.minimum(*(np.abs(drawn - c).max(1) for c in ([3, 4], [-3, 6])))
     assert (far < 0.6).mean() > 0.6 and 0.3 < (drawn[:, 0] > 0).mean() < 0.7
@@ -774,7 +774,7 @@ def test_the_likelihood_fits_the_inputs(space: Any, expected: str) -> None:
         Spec.parse("dgr+classifier,generator=[6],latent=2"), Setup(space, spaces.Discrete(3), 1, 0)
     )
     x = agent.learner.inputs(np.stack([space.sample() for _ in range(3)]))
-    drawn = agent.strategy.generator.net.decoder.draw(50, noise())
+    drawn = agent.strategy.generator.net.decoder.sample(50, noise())
     assert drawn.shape[1:] == x.shape[1:]
     if expected == "bernoulli":
         assert 0 <= x.min() and x.max() <= 1 and 0 <= drawn.min() and drawn.max() <= 1
@@ -790,7 +790,7 @@ def test_replayed_inputs_and_their_labels_come_from_the_copies_of_the_past(name:
     loss = agent.learner.loss(batch)[0]
     rng = copy.deepcopy(agent.rng)
     rng.standard_normal((8, 2), np.float32)  # The VAE's own noise comes first.
-    x = source.decoder.draw(8, rng)
+    x = source.decoder.sample(8, rng)
     said, now = old(x).detach(), agent.learner.net(x).detach()
     distance = distillation.hard(now, said)
     if name == "dgr_distill":
@@ -825,7 +825,7 @@ def test_feedback_shares_the_encoder_and_replays_its_own_past() -> None:
         return vae.bound(x, net.latent(learner.net[0](x)), net.decoder, rng)
 
     v = surprise(batch["obs"])
-    x = source.decoder.draw(8, rng)
+    x = source.decoder.sample(8, rng)
     kept = distillation.soft(learner.net(x), old(x).detach(), 2.0) + surprise(x)
     expected = (loss + v) / 2 + kept / 2
     got = keep.objective(batch, loss)
@@ -918,7 +918,7 @@ def test_every_strategy_says_which_learners_it_works_with() -> None:
         ("rtf+ppo", "toy/compass", "replays labelled inputs"),
         ("ewc+q", "toy/compass", "closed box"),
         ("ewc+ppo,labels=given", "toy/compass", "compares the rows"),
-        ("lwf+dqn,hard=true", "toy/compass", "predicts numbers"),
+        ("lwf+dqn,hard=true", "toy/compass", "predicts real numbers"),
         ("ewc+classifier,labels=mine", "toy/islands", "predicted, sampled, given"),
         ("ewc+classifier,divisor=2", "toy/islands", "divisor"),
         ("ewc+classifier,strength=-1", "toy/islands", "strength"),

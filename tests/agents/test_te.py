@@ -74,7 +74,7 @@ def test_the_rollout_is_judged_by_augmented_rewards():
         obs = agent.inputs(rows["obs"])
         outputs = agent.net.actor(torch.cat([obs, z], 1))
         spread = agent.policy.log_std.exp()
-        log_pi = Normal(outputs, spread).log_prob(torch.tensor(rows["drawn"])).sum(1)
+        log_pi = Normal(outputs, spread).log_prob(torch.tensor(rows["sampled_actions"])).sum(1)
         guess = gaussian(agent.net.inference(windows(torch.arange(24))), 2.0, np.inf)
         log_q = Normal(guess[0], guess[1].exp()).log_prob(z).sum(1)
     assert torch.allclose(data["z"], z)
@@ -142,7 +142,7 @@ def test_ratios_are_one_before_the_first_step():
     agent = filled()
     data, windows = agent.rollout_data()
     everything = {**data, "window": windows(torch.arange(24))}
-    log_prob, _ = agent.policy.log_prob(agent.predict(everything), data["drawn"])
+    log_prob, _ = agent.policy.log_prob(agent.predict(everything), data["sampled_actions"])
     assert torch.allclose(log_prob, data["log_prob"], atol=1e-6)
 
 

@@ -37,12 +37,12 @@ def rows(agent, n=12, seed=0):
             p.add_(torch.tensor(rng.normal(0, 0.5, p.shape), dtype=torch.float32))
         obs = torch.tensor(rng.uniform(-1, 1, (n, 2)), dtype=torch.float32)
         outputs = agent.actor(obs)
-        drawn = torch.tensor(agent.policy.draw(outputs, rng))
+        drawn = torch.tensor(agent.policy.sample(outputs, rng))
         log_prob, entropy = agent.policy.log_prob(outputs, drawn)
         terms = agent.policy.terms(outputs)
     advantages = torch.tensor(rng.normal(size=n), dtype=torch.float32)
     return {
-        "obs": obs, "drawn": drawn, "log_prob": log_prob, "entropy": entropy, "terms": terms,
+        "obs": obs, "sampled_actions": drawn, "log_prob": log_prob, "entropy": entropy, "terms": terms,
         "advantages": advantages, "returns": advantages,
     }  # fmt: skip
 

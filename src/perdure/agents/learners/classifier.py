@@ -9,18 +9,20 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from perdure.agents.networks.adam import Adam
 from perdure.agents.networks.checks import check_ranges, discrete_for
-from perdure.agents.networks.encoders import Dropout, Inputs, encoder_for
+from perdure.agents.networks.encoders import Dropout, encoder_for
+from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import Minibatch, TorchLearner, network
+from perdure.agents.networks.optimizers import OptimizerSpec, make_optimizer, settings_of
+from perdure.agents.networks.tensors import to_array, to_tensor
 from perdure.errors import AgentFault
 from perdure.types import Array, Batch, Context, Examples, Measures, Setup
 
 
 class ClassifierAgent(TorchLearner):
-    """Learns each minibatch once, by Adam down the cross-entropy. Labels are the action space.
+    """Learns each minibatch once, down the cross-entropy. Labels are the action space.
 
-    Pictures pass ``convolutions`` first: ``plain``, ``none``, ``small`` or ``vgg16``. The
+    Images pass ``convolutions`` first: ``plain``, ``none``, ``small`` or ``vgg16``. The
     preset ``openloris`` is the network of OpenLORIS-Object's authors (34.1 million parameters at
     50 × 50 pixels) and their rate; ``openloris-small`` is one like it for two cores.
     """
@@ -45,11 +47,14 @@ class ClassifierAgent(TorchLearner):
         hidden: Sequence[int] = (64, 64),
         convolutions: str = "plain",
         dropout: float = 0.0,
+        optimizer: OptimizerSpec = "adam",
+        device: str = "auto",
     ) -> None:
-        super().__init__(setup)
+        super().__init__(setup, device)
         check_ranges("classifier", lr=(lr, 0, inf), dropout=(dropout, 0, 0.99))
         space = discrete_for("classifier", setup.action_space)
-        self.inputs, self.start = Inputs(setup.observation_space), int(space.start)
+        self.inputs = Inputs(setup.observation_space, self.device)
+        self.start = int(space.start)
 
         def drop() -> Dropout:
             return Dropout(dropout, lambda: self.rng)
@@ -59,13 +64,13 @@ class ClassifierAgent(TorchLearner):
             encoder, features = encoder_for(self.inputs, hidden, nn.ReLU, convolutions, dropped)
             return nn.Sequential(encoder, nn.Linear(features, int(space.n)))
 
-        self.net = network(setup, build)
-        self.optimizer = Adam(self.net.parameters(), lr)
+        self.net = network(setup, self.device, build)
+        self.optimizer = make_optimizer(self.net.parameters(), lr, settings_of(optimizer))
 
     def act(self, obs: Any, ctx: Context) -> Array:
         self.net.eval()
         with torch.inference_mode():
-            best: Array = self.net(self.inputs(obs)).argmax(dim=1).numpy()
+            best = to_array(self.net(self.inputs(obs)).argmax(dim=1))
         self.net.train()
         return best + self.start
 
@@ -75,7 +80,8 @@ class ClassifierAgent(TorchLearner):
                 f"classifier learns from labelled data, got {type(batch).__name__}: expose it to "
                 "epochs or batches"
             )
-        targets = torch.tensor(batch.targets, dtype=torch.int64) - self.start
+        targets = to_tensor(batch.targets, self.device, torch.int64) - self.start
+        self.optimizer.advance(ctx.progress)
         return self.descend({"obs": self.inputs(batch.inputs), "targets": targets})
 
     def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:

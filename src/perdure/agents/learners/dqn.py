@@ -10,12 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from perdure.agents.networks.adam import Adam
 from perdure.agents.networks.checks import check_ranges, discrete_for, transitions_of
-from perdure.agents.networks.encoders import Inputs, encoder_for
+from perdure.agents.networks.encoders import encoder_for
 from perdure.agents.networks.exploration import EpsilonGreedy
+from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import Minibatch, TorchLearner, network, pack, unpack
+from perdure.agents.networks.optimizers import OptimizerSpec, make_optimizer, settings_of
 from perdure.agents.networks.ring import Ring
+from perdure.agents.networks.tensors import to_array, to_tensor
 from perdure.types import Array, Batch, Context, Measures, Setup, State
 
 
@@ -47,52 +49,53 @@ class DQNAgent(TorchLearner):
         explore: int = 1500,
         restart: bool = True,
         hidden: Sequence[int] = (64, 64),
+        optimizer: OptimizerSpec = "adam",
+        device: str = "auto",
     ) -> None:
-        super().__init__(setup)
+        super().__init__(setup, device)
         check_ranges("dqn", gamma=(gamma, 0, 1), epsilon=(epsilon, 0, 1), batch=(batch, 1, replay))
         for name, value in {"every": every, "target": target, "replay": replay}.items():
             check_ranges("dqn", **{name: (value, 1, np.inf)})
         check_ranges("dqn", explore=(explore, 0, np.inf), lr=(lr, 0, np.inf))
         space = discrete_for("dqn", setup.action_space)
-        self.inputs = Inputs(setup.observation_space)
+        self.inputs = Inputs(setup.observation_space, self.device)
 
         def build() -> nn.Module:
             encoder, features = encoder_for(self.inputs, hidden, nn.ReLU)
             return nn.Sequential(encoder, nn.Linear(features, int(space.n)))
 
-        self.net = network(setup, build)
+        self.net = network(setup, self.device, build)
         self.target_net = copy.deepcopy(self.net).requires_grad_(False)
-        self.optimizer = Adam(self.net.parameters(), lr)
+        self.optimizer = make_optimizer(self.net.parameters(), lr, settings_of(optimizer))
         self.start, self.gamma = int(space.start), gamma
         self.batch, self.every, self.target, self.restart = batch, every, target, restart
         self.explore = EpsilonGreedy(epsilon, explore, restart)
-        seen = (self.inputs.row, self.inputs.dtype)
         self.replay = Ring(
             replay,
             {
-                "obs": seen,
+                **self.inputs.columns("obs"),
+                **self.inputs.columns("next_obs"),
                 "actions": ((), np.int64),
                 "rewards": ((), np.float32),
                 "terminated": ((), np.bool_),
-                "next_obs": seen,
             },
         )
         self.steps = self.updates = 0
 
     def act(self, obs: Any, ctx: Context) -> Array:
         with torch.inference_mode():
-            values = self.net(self.inputs(obs)).numpy()
+            values = to_array(self.net(self.inputs(obs)))
         return self.explore.choose(values, self.rng, ctx.learning) + self.start
 
     def learn(self, batch: Batch, ctx: Context) -> Measures | None:
         moves, rewards = transitions_of("dqn", batch)
         self.replay.add(
             len(moves),
-            obs=moves.obs,
             actions=np.asarray(moves.actions) - self.start,
             rewards=rewards,
             terminated=moves.terminated,
-            next_obs=moves.next_obs,
+            **self.inputs.rows("obs", moves.obs),
+            **self.inputs.rows("next_obs", moves.next_obs),
         )
         due = (self.steps + len(moves)) // self.every - self.steps // self.every
         self.steps += len(moves)
@@ -101,6 +104,7 @@ class DQNAgent(TorchLearner):
             return None
         measures: Measures | None = None
         for _ in range(due):
+            self.optimizer.advance(ctx.progress)
             measures = self.descend(self.sample(self.batch))
             self.updates += 1
             if self.updates % self.target == 0:
@@ -109,13 +113,13 @@ class DQNAgent(TorchLearner):
 
     def sample(self, rows: int) -> Minibatch:
         """A minibatch of the replay."""
-        drawn = self.replay.take(self.rng.integers(len(self.replay), size=rows))
+        found = self.replay.take(self.rng.integers(len(self.replay), size=rows))
         return {
-            "obs": self.inputs(drawn["obs"]),
-            "actions": torch.tensor(drawn["actions"]),
-            "rewards": torch.tensor(drawn["rewards"]),
-            "alive": torch.tensor(~drawn["terminated"], dtype=torch.float32),
-            "next_obs": self.inputs(drawn["next_obs"]),
+            "obs": self.inputs(self.inputs.gather("obs", found)),
+            "actions": to_tensor(found["actions"], self.device),
+            "rewards": to_tensor(found["rewards"], self.device),
+            "alive": to_tensor(~found["terminated"], self.device, torch.float32),
+            "next_obs": self.inputs(self.inputs.gather("next_obs", found)),
         }
 
     def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
@@ -134,6 +138,7 @@ class DQNAgent(TorchLearner):
         return values
 
     def enter(self, ctx: Context) -> None:
+        super().enter(ctx)
         if self.explore.enter(ctx) and self.restart:
             self.replay.clear()
 

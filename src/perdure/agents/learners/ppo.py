@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from perdure.agents.networks.adam import Adam
 from perdure.agents.networks.checks import check_ranges, transitions_of
-from perdure.agents.networks.encoders import Inputs, encoder_for, with_linear_head
+from perdure.agents.networks.encoders import encoder_for, with_linear_head
+from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import Minibatch, TorchLearner, network
+from perdure.agents.networks.optimizers import OptimizerSpec, make_optimizer, settings_of
 from perdure.agents.networks.policies import Categorical, Policy, policy_for
 from perdure.agents.networks.rollout_buffer import (
     Baseline,
@@ -20,6 +21,7 @@ from perdure.agents.networks.rollout_buffer import (
     advantages_and_returns,
     check_baseline,
 )
+from perdure.agents.networks.tensors import to_tensor
 from perdure.types import Array, Batch, Context, Measures, Setup, State
 
 
@@ -117,18 +119,22 @@ class PPOAgent(TorchLearner):
         std: float = 0.5,
         normalise: bool = True,
         max_grad: float = 0.5,
+        optimizer: OptimizerSpec = "adam",
+        device: str = "auto",
     ) -> None:
-        super().__init__(setup)
+        super().__init__(setup, device)
         check_ranges("ppo", gamma=(gamma, 0, 1), lam=(lam, 0, 1), epochs=(epochs, 1, inf))
         check_ranges("ppo", rollout=(rollout, 2, inf), batch=(batch, 2, inf), std=(std, 1e-6, inf))
         for name, value in {"lr": lr, "clip": clip, "entropy": entropy, "floor": floor}.items():
             check_ranges("ppo", **{name: (value, 0, inf)})
-        self.inputs = Inputs(setup.observation_space)
+        self.inputs = Inputs(setup.observation_space, self.device)
         check_baseline("ppo", baseline, self.inputs)
         self.policy = policy_for("ppo", setup.action_space, std)
-        self.predicts = "logits" if isinstance(self.policy, Categorical) else "numbers"
-        self.net = network(setup, lambda: ActorCritic(self.inputs, self.policy, hidden, baseline))
-        self.optimizer = Adam(self.net.parameters(), lr)
+        self.predicts = "logits" if isinstance(self.policy, Categorical) else "regression"
+        self.net = network(
+            setup, self.device, lambda: ActorCritic(self.inputs, self.policy, hidden, baseline)
+        )
+        self.optimizer = make_optimizer(self.net.parameters(), lr, settings_of(optimizer))
         self.gamma, self.lam, self.clip, self.entropy = gamma, lam, clip, entropy
         self.floor, self.normalise, self.max_grad = max(floor, 1e-8), normalise, max_grad
         self.batch, self.epochs, self.greedy = batch, epochs, greedy
@@ -141,25 +147,26 @@ class PPOAgent(TorchLearner):
 
     def learn(self, batch: Batch, ctx: Context) -> Measures | None:
         moves, rewards = transitions_of("ppo", batch)
-        return self.update() if self.rows.add(moves, rewards, ctx) else None
+        return self.update(ctx.progress) if self.rows.add(moves, rewards, ctx) else None
 
     def leave(self, ctx: Context) -> None:
         # The innermost boundary comes first and leaves nothing for the outer ones.
         if ctx.learning and len(self.rows) >= self.batch * self.rows.parallel_tasks:
-            self.update()
+            self.update(ctx.progress)
         elif ctx.learning:
             self.rows.clear()
 
-    def update(self) -> Measures:
-        """Learn the rollout, then forget it."""
+    def update(self, progress: float = 0.0) -> Measures:
+        """Learn the rollout, then forget it. ``progress`` is the part of the exposure that is done."""
         data = self.rollout_data()
         n = len(data["obs"])
         parts = max(1, round(n / (self.batch * self.rows.parallel_tasks)))
         totals: dict[str, float] = {}
         for _ in range(self.epochs):
-            order = torch.from_numpy(self.rng.permutation(n))
+            order = to_tensor(self.rng.permutation(n), self.device)
             # Minibatches as even as can be: a last one of a few rows would be mostly noise.
             for rows in order.tensor_split(parts):
+                self.optimizer.advance(progress)
                 for name, value in self.descend({k: v[rows] for k, v in data.items()}).items():
                     totals[name] = totals.get(name, 0.0) + value
         self.rows.clear()
@@ -168,16 +175,16 @@ class PPOAgent(TorchLearner):
     def rollout_data(self) -> Minibatch:
         """The rollout as one batch, with advantages and returns by the policy that made it."""
         rows = self.rows.trajectories()
-        obs, drawn = self.inputs(rows["obs"]), torch.tensor(rows["drawn"])
+        obs, after = self.rows.observations(rows)
+        sampled = to_tensor(rows["sampled_actions"], self.device)
         with torch.inference_mode():
-            log_prob, _ = self.policy.log_prob(self.net.actor(obs), drawn)
-        after = self.inputs(rows["next_obs"])
+            log_prob, _ = self.policy.log_prob(self.net.actor(obs), sampled)
         advantages, returns = advantages_and_returns(
             rows, obs, after, self.net.critic, self.gamma, self.lam
         )
         return {
             "obs": obs,
-            "drawn": drawn,
+            "sampled_actions": sampled,
             # Cloned because tensors made in inference mode may not meet autograd.
             "log_prob": log_prob.clone(),
             "advantages": advantages,
@@ -185,7 +192,7 @@ class PPOAgent(TorchLearner):
         }
 
     def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
-        log_prob, entropy = self.policy.log_prob(self.predict(batch), batch["drawn"])
+        log_prob, entropy = self.policy.log_prob(self.predict(batch), batch["sampled_actions"])
         advantages = batch["advantages"]
         if self.normalise:
             advantages = advantages - advantages.mean()

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 
 from perdure.agent import Agent
 from perdure.agents.networks.checks import check_ranges, discrete_for, transitions_of
 from perdure.agents.networks.exploration import EpsilonGreedy
+from perdure.errors import SpecError
 from perdure.types import Array, Batch, Context, Measures, Setup, State
 
 
@@ -36,6 +38,11 @@ class QAgent(Agent):
         check_ranges("q", lr=(lr, 0, 1), gamma=(gamma, 0, 1), epsilon=(epsilon, 0, 1))
         check_ranges("q", explore=(explore, 0, np.inf))
         space = discrete_for("q", setup.action_space)
+        if isinstance(setup.observation_space, (spaces.Dict, spaces.Tuple)):
+            raise SpecError(
+                f"q keeps a table of observations that are one array, not of {setup.observation_space}; "
+                "flatten it with gymnasium.wrappers.FlattenObservation, or try dqn"
+            )
         self.lr, self.gamma, self.initial = lr, gamma, initial
         self.start = int(space.start)
         self.explore = EpsilonGreedy(epsilon, explore, restart)

@@ -10,12 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from perdure.agents.networks.adam import Adam
 from perdure.agents.networks.checks import check_ranges, transitions_of
-from perdure.agents.networks.encoders import Inputs, encoder_for
+from perdure.agents.networks.encoders import encoder_for
+from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import Minibatch, TorchLearner, network
+from perdure.agents.networks.optimizers import OptimizerSpec, make_optimizer, settings_of
 from perdure.agents.networks.policies import Categorical, Policy, policy_for
 from perdure.agents.networks.rollout_buffer import gae
+from perdure.agents.networks.tensors import to_array, to_tensor
 from perdure.errors import SpecError
 from perdure.types import Array, Batch, Context, Measures, Scope, Setup, State, Transitions
 
@@ -89,23 +91,26 @@ class RecurrentPPOAgent(TorchLearner):
         width: int = 32,
         greedy: bool = True,
         max_grad: float = 0.5,
+        optimizer: OptimizerSpec = "adam",
+        device: str = "auto",
     ) -> None:
-        super().__init__(setup)
+        super().__init__(setup, device)
         if scope not in ("episode", "trial"):
             raise SpecError(f"recurrent_ppo: scope must be 'episode' or 'trial', got {scope!r}")
         check_ranges("recurrent_ppo", gamma=(gamma, 0, 1), lam=(lam, 0, 1), epochs=(epochs, 1, inf))
         check_ranges("recurrent_ppo", rollout=(rollout, 2, inf), sequence=(sequence, 1, inf))
         check_ranges("recurrent_ppo", batch=(batch, 1, inf), width=(width, 1, inf))
         self.memory_scope = scope
-        self.inputs = Inputs(setup.observation_space)
+        self.inputs = Inputs(setup.observation_space, self.device)
         self.policy = policy_for("recurrent_ppo", setup.action_space)
-        self.predicts = "logits" if isinstance(self.policy, Categorical) else "numbers"
+        self.predicts = "logits" if isinstance(self.policy, Categorical) else "regression"
         extras = self.policy.outputs + 2
         self.net = network(
             setup,
+            self.device,
             lambda: RecurrentActorCritic(self.inputs, extras, self.policy, hidden, width),
         )
-        self.optimizer = Adam(self.net.parameters(), lr)
+        self.optimizer = make_optimizer(self.net.parameters(), lr, settings_of(optimizer))
         self.gamma, self.lam, self.clip, self.entropy = gamma, lam, clip, entropy
         self.rollout, self.sequence, self.batch, self.epochs = rollout, sequence, batch, epochs
         self.greedy, self.max_grad = greedy, max_grad
@@ -150,17 +155,17 @@ class RecurrentPPOAgent(TorchLearner):
         outputs, values, after = self._forward(x, slots)
         if ctx.learning and sum(map(len, self.rows)) >= self.rollout:
             self._bootstrap(slots, values, ctx)
-            self.learned = self.update()
+            self.learned = self.update(ctx.progress)
             outputs, values, after = self._forward(x, slots)
         explore = ctx.learning or not self.greedy
-        sampled = self.policy.draw(outputs, self.rng if explore else None)
+        sampled = self.policy.sample(outputs, self.rng if explore else None)
         if ctx.learning:
             with torch.inference_mode():
-                log_prob, _ = self.policy.log_prob(outputs, torch.tensor(sampled))
+                log_prob, _ = self.policy.log_prob(outputs, self._tensor(sampled))
             start = ctx.trial_start if self.memory_scope == "trial" else ctx.episode_start
             self.now = {
                 "inputs": x, "hidden": self.hidden[slots].copy(), "sampled": sampled,
-                "log_prob": log_prob.numpy(), "value": values, "start": start[slots].copy(),
+                "log_prob": to_array(log_prob), "value": values, "start": start[slots].copy(),
             }  # fmt: skip
         else:
             self.now = {"sampled": sampled}
@@ -168,17 +173,18 @@ class RecurrentPPOAgent(TorchLearner):
         return self.policy.to_space(sampled)
 
     def _inputs(self, obs: Any, slots: Array) -> Array:
-        flat = self.inputs(obs).flatten(1).numpy()
+        flat = to_array(self.inputs(obs).flatten(1))
         return np.concatenate([flat, self.extras[slots]], axis=1)
 
     def _forward(self, x: Array, slots: Array) -> tuple[Tensor, Array, Array]:
         with torch.inference_mode():
-            memory, never = (
-                torch.tensor(self.hidden[slots]),
-                torch.zeros(len(x), 1, dtype=torch.bool),
-            )
-            outputs, values, after = self.net(torch.tensor(x)[:, None], memory, never)
-        return outputs[:, 0], values[:, 0].numpy(), after.numpy()
+            never = self._tensor(np.zeros((len(x), 1), bool))
+            memory = self._tensor(self.hidden[slots])
+            outputs, values, after = self.net(self._tensor(x)[:, None], memory, never)
+        return outputs[:, 0], to_array(values[:, 0]), to_array(after)
+
+    def _tensor(self, array: Array) -> Tensor:
+        return to_tensor(array, self.device)
 
     def observe(self, batch: Transitions, ctx: Context) -> None:
         ended = batch.terminated | batch.truncated
@@ -216,22 +222,23 @@ class RecurrentPPOAgent(TorchLearner):
     def leave(self, ctx: Context) -> None:
         # The innermost boundary comes first and leaves nothing for the outer ones.
         if ctx.learning and 2 * sum(map(len, self.rows)) >= self.rollout:
-            self.update()
+            self.update(ctx.progress)
         elif ctx.learning:
             self._clear()
 
     def _clear(self) -> None:
         self.rows = [[] for _ in self.rows]
 
-    def update(self) -> Measures:
-        """Learn the rollout, then forget it."""
+    def update(self, progress: float = 0.0) -> Measures:
+        """Learn the rollout, then forget it. ``progress`` is the part of the exposure that is done."""
         data = self.rollout_data()
         n = len(data["obs"])
         parts = max(1, round(n / self.batch))
         totals: dict[str, float] = {}
         for _ in range(self.epochs):
-            order = torch.from_numpy(self.rng.permutation(n))
+            order = self._tensor(self.rng.permutation(n))
             for some in order.tensor_split(parts):
+                self.optimizer.advance(progress)
                 for name, value in self.descend({k: v[some] for k, v in data.items()}).items():
                     totals[name] = totals.get(name, 0.0) + value
         self._clear()
@@ -252,16 +259,14 @@ class RecurrentPPOAgent(TorchLearner):
             for first in range(0, len(mine), self.sequence):
                 part = {k: v[first : first + self.sequence] for k, v in columns.items()}
                 sequences.append({**part, "hidden": columns["hidden"][first]})
+        for part in sequences:
+            part["mask"] = np.ones(len(part["cut"]), bool)
+        names = ("mask", "start", "sampled", "log_prob", "advantages", "returns")
+        padded = {n: self._tensor(_padded(sequences, n, self.sequence)) for n in names}
         return {
-            "obs": _padded(sequences, "inputs", self.sequence),
-            "hidden": torch.tensor(np.stack([s["hidden"] for s in sequences])),
-            "mask": _padded(
-                [{"m": np.ones(len(s["cut"]), bool)} for s in sequences], "m", self.sequence
-            ),
-            **{
-                name: _padded(sequences, name, self.sequence)
-                for name in ("start", "sampled", "log_prob", "advantages", "returns")
-            },
+            "obs": self._tensor(_padded(sequences, "inputs", self.sequence)),
+            "hidden": self._tensor(np.stack([s["hidden"] for s in sequences])),
+            **padded,
         }
 
     def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
@@ -301,12 +306,12 @@ class RecurrentPPOAgent(TorchLearner):
         self.learned = {k: float(v) for k, v in _below("learned.", state).items()} or None
 
 
-def _padded(sequences: Sequence[Mapping[str, Array]], name: str, length: int) -> Tensor:
+def _padded(sequences: Sequence[Mapping[str, Array]], name: str, length: int) -> Array:
     first = sequences[0][name]
     out = np.zeros((len(sequences), length, *first.shape[1:]), first.dtype)
     for k, sequence in enumerate(sequences):
         out[k, : len(sequence[name])] = sequence[name]
-    return torch.tensor(out)
+    return out
 
 
 def _below(prefix: str, state: State) -> dict[str, Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -13,12 +14,15 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from perdure.agents.networks.adam import Adam
 from perdure.agents.networks.checks import check_ranges, transitions_of
-from perdure.agents.networks.encoders import Inputs
+from perdure.agents.networks.encoders import check_widths, image_encoder
+from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import Minibatch, TorchLearner, network
+from perdure.agents.networks.optimizers import OptimizerSpec, make_optimizer, settings_of
 from perdure.agents.networks.ring import Ring
 from perdure.agents.networks.tasks import Tasks
+from perdure.agents.networks.tensors import CPU, to_array, to_tensor
+from perdure.arrays import rows_of
 from perdure.errors import SpecError
 from perdure.types import Array, Batch, Context, Measures, Setup, State
 
@@ -37,8 +41,9 @@ class Layers(nn.Module):
         self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
         for a, b in pairwise(sizes):
             bound = 1 / math.sqrt(a)
-            self.weights.append(nn.Parameter(torch.empty(copies, a, b).uniform_(-bound, bound)))
-            self.biases.append(nn.Parameter(torch.empty(copies, 1, b).uniform_(-bound, bound)))
+            for kind, rows in ((self.weights, a), (self.biases, 1)):
+                start = torch.empty(copies, rows, b, device=CPU).uniform_(-bound, bound)
+                kind.append(nn.Parameter(start))
 
     def forward(self, x: Tensor, parameters: Sequence[Tensor] | None = None) -> Tensor:
         """(rows, inputs) to (copies, rows, outputs), by other parameters where they are given."""
@@ -53,16 +58,33 @@ class Layers(nn.Module):
 
 
 class ActorCritic(nn.Module):
-    """The policy, two critics, and a temperature for each task."""
+    """The policy, two critics, and a temperature for each task. Where there are images, the
+    convolutions that all of them share come first: ``obs`` below are their features."""
 
     def __init__(
-        self, inputs: int, actions: int, hidden: Sequence[int], heads: int, tasks: int, alpha: float
+        self,
+        inputs: Inputs,
+        actions: int,
+        hidden: Sequence[int],
+        heads: int,
+        tasks: int,
+        alpha: float,
     ) -> None:
         super().__init__()
         self.heads, self.actions = heads, actions
-        self.actor = Layers([inputs, *hidden, 2 * actions * heads], 1)
-        self.critics = Layers([inputs + actions, *hidden, heads], 2)
-        self.log_alpha = nn.Parameter(torch.full((tasks,), math.log(alpha)))
+        encoder, width = image_encoder(inputs)
+        self.actor = Layers([width, *hidden, 2 * actions * heads], 1)
+        # Beside the critics: both are followed by targets, and so lie together in the optimiser.
+        self.encoder = encoder
+        self.critics = Layers([width + actions, *hidden, heads], 2)
+        self.log_alpha = nn.Parameter(torch.full((tasks,), math.log(alpha), device=CPU))
+
+    def features(self, obs: Tensor) -> Tensor:
+        """What policy and critics read of the observations."""
+        if self.encoder is None:
+            return obs
+        found: Tensor = self.encoder(obs)
+        return found
 
     def policy(self, obs: Tensor, task: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Actions in (−1, 1) and their log-probabilities."""
@@ -90,7 +112,9 @@ class ActorCritic(nn.Module):
 
     def pick(self, out: Tensor, task: Tensor) -> Tensor:
         """Each row's own head."""
-        return out[:, 0] if self.heads == 1 else out[torch.arange(len(out)), task]
+        return (
+            out[:, 0] if self.heads == 1 else out[torch.arange(len(out), device=out.device), task]
+        )
 
 
 class SACAgent(TorchLearner):
@@ -105,7 +129,8 @@ class SACAgent(TorchLearner):
 
     The losses of critics, policy and temperature are one sum: what must not be moved by a part of
     it is held constant there, so one backward pass and one optimiser serve all, and strategies see
-    one loss.
+    one loss. Images pass convolutions that policy and critics share; they are learned from the loss
+    of the critics alone, as in SAC+AE (Yarats et al., 2021), and the critics' targets have their own.
 
     The defaults are those of Meta-World's paper. Presets: ``newer`` is Meta-World+ but for the start
     of its networks; ``quick`` learns the easy tasks in minutes, values first: theirs is a time
@@ -144,35 +169,42 @@ class SACAgent(TorchLearner):
         restart: bool = True,
         hidden: Sequence[int] = (400, 400, 400),
         max_grad: float = inf,
+        optimizer: OptimizerSpec = "adam",
+        device: str = "auto",
     ) -> None:
-        super().__init__(setup)
+        super().__init__(setup, device)
         check_ranges("sac", gamma=(gamma, 0, 1), tau=(tau, 0, 1), batch=(batch, 1, replay))
         check_ranges("sac", every=(every, 0, inf), start=(start, 0, inf), alpha=(alpha, 1e-8, inf))
         space = setup.action_space
         if not (isinstance(space, spaces.Box) and np.isfinite([space.low, space.high]).all()):
             raise SpecError(f"sac acts in bounded Box spaces, not in {space}; try ppo or dqn")
-        self.inputs = Inputs(setup.observation_space)
-        if len(self.inputs.shape) != 1:
-            raise SpecError(f"sac reads flat observations, not images of {self.inputs.shape}")
+        check_widths(hidden)
+        self.inputs = Inputs(setup.observation_space, self.device)
         self.low, self.high = space.low.reshape(-1), space.high.reshape(-1)
         self.shape, self.dtype = space.shape, space.dtype
         actions = len(self.low)
         self.tasks = Tasks(setup)
         tasks, heads = len(self.tasks), len(self.tasks) if multihead else 1
-        width = self.inputs.shape[0]
-        self.net = network(setup, lambda: ActorCritic(width, actions, hidden, heads, tasks, alpha))
-        self.optimizer = Adam(self.net.parameters(), lr)
-        self.target = [p.detach().clone() for p in self._critics()]
+        self.net = network(
+            setup,
+            self.device,
+            lambda: ActorCritic(self.inputs, actions, hidden, heads, tasks, alpha),
+        )
+        self.target_encoder = copy.deepcopy(self.net.encoder)
+        self.optimizer = make_optimizer(self.net.parameters(), lr, settings_of(optimizer))
+        self.followed = followed_by_targets(self.net)
+        self.target: Tensor = self.optimizer.weights[self.followed].clone()
+        """What the critics, and the convolutions before them, were a while ago."""
+        self.target_critics = self._view_target()
         self.gamma, self.tau, self.batch, self.every = gamma, tau, batch, every
         self.start, self.restart, self.entropy = start, restart, -float(actions)
         self.max_grad = max_grad
-        seen = (self.inputs.row, self.inputs.dtype)
         self.columns: dict[str, tuple[tuple[int, ...], Any]] = {
-            "obs": seen,
+            **self.inputs.columns("obs"),
+            **self.inputs.columns("next_obs"),
             "actions": ((actions,), np.float32),
             "rewards": ((), np.float32),
             "terminated": ((), np.bool_),
-            "next_obs": seen,
         }
         self.replay = replay
         self.replays = self._empty()
@@ -183,6 +215,18 @@ class SACAgent(TorchLearner):
 
     def _critics(self) -> list[nn.Parameter]:
         return [*self.net.critics.weights, *self.net.critics.biases]
+
+    def _view_target(self) -> list[Tensor]:
+        """The target critics' parameters as views of the target; so become the target encoder's."""
+        encoder: list[nn.Parameter] = []
+        if self.target_encoder is not None:
+            encoder = list(self.target_encoder.requires_grad_(False).parameters())
+        shapes = [*encoder, *self._critics()]
+        parts = torch.split(self.target, [p.numel() for p in shapes])
+        views = [part.view_as(p) for part, p in zip(parts, shapes, strict=True)]
+        for p, view in zip(encoder, views, strict=False):
+            p.data = view
+        return views[len(encoder) :]
 
     @property
     def starting(self) -> bool:
@@ -195,8 +239,9 @@ class SACAgent(TorchLearner):
             squashed = self.rng.uniform(-1, 1, (n, len(self.low)))
         else:
             with torch.inference_mode():
-                task = torch.from_numpy(self.tasks.of(ctx))
-                mean, log_std = (t.numpy() for t in self.net.gaussian(self.inputs(obs), task))
+                task = to_tensor(self.tasks.of(ctx), self.device)
+                seen = self.net.features(self.inputs(obs))
+                mean, log_std = map(to_array, self.net.gaussian(seen, task))
             noise = self.rng.standard_normal(mean.shape) if ctx.learning else 0.0
             squashed = np.tanh(mean + np.exp(log_std) * noise)
         inside = self.low + (squashed + 1) / 2 * (self.high - self.low)
@@ -213,11 +258,11 @@ class SACAgent(TorchLearner):
             mine = task == k
             self.replays[k].add(
                 int(mine.sum()),
-                obs=np.asarray(moves.obs)[mine],
                 actions=squashed[mine],
                 rewards=rewards[mine],
                 terminated=moves.terminated[mine],
-                next_obs=np.asarray(moves.next_obs)[mine],
+                **self.inputs.rows("obs", rows_of(moves.obs, mine)),
+                **self.inputs.rows("next_obs", rows_of(moves.next_obs, mine)),
             )
         before, self.steps = self.steps, self.steps + n
         if self.starting:
@@ -225,14 +270,15 @@ class SACAgent(TorchLearner):
         due = self.steps // self.every - before // self.every if self.every else 1
         measures: Measures | None = None
         for _ in range(due):
-            measures = self.update()
+            measures = self.update(ctx.progress)
         return measures
 
-    def update(self) -> Measures:
-        """Learn one minibatch, and let the target follow."""
+    def update(self, progress: float = 0.0) -> Measures:
+        """Learn one minibatch, and let the target follow. ``progress`` is the part of the exposure
+        that is done."""
+        self.optimizer.advance(progress)
         measures = self.descend(self.sample())
-        with torch.no_grad():
-            torch._foreach_lerp_(self.target, [p.detach() for p in self._critics()], self.tau)
+        self.target.lerp_(self.optimizer.weights[self.followed], self.tau)
         return measures
 
     def sample(self) -> Minibatch:
@@ -244,15 +290,18 @@ class SACAgent(TorchLearner):
                 tasks.append(np.full(self.batch, k))
         rows = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
         noise = self.rng.standard_normal((2, *rows["actions"].shape), np.float32)
+        arrays = {
+            "actions": rows["actions"],
+            "rewards": rows["rewards"],
+            "task": np.concatenate(tasks),
+            "noise": noise[0],
+            "next_noise": noise[1],
+        }
         return {
-            "obs": self.inputs(rows["obs"]),
-            "actions": torch.tensor(rows["actions"]),
-            "rewards": torch.tensor(rows["rewards"]),
-            "alive": torch.tensor(~rows["terminated"], dtype=torch.float32),
-            "next_obs": self.inputs(rows["next_obs"]),
-            "task": torch.tensor(np.concatenate(tasks)),
-            "noise": torch.tensor(noise[0]),
-            "next_noise": torch.tensor(noise[1]),
+            "obs": self.inputs(self.inputs.gather("obs", rows)),
+            "next_obs": self.inputs(self.inputs.gather("next_obs", rows)),
+            "alive": to_tensor(~rows["terminated"], self.device, torch.float32),
+            **{name: to_tensor(v, self.device) for name, v in arrays.items()},
         }
 
     def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
@@ -260,16 +309,23 @@ class SACAgent(TorchLearner):
         log_alpha = net.log_alpha[task]
         alpha = log_alpha.detach().exp()
         with torch.no_grad():
-            after, log_after = net.policy(batch["next_obs"], task, batch["next_noise"])
-            future = net.values(batch["next_obs"], after, task, self.target).amin(0)
+            after, log_after = net.policy(
+                net.features(batch["next_obs"]), task, batch["next_noise"]
+            )
+            judged = batch["next_obs"]
+            if self.target_encoder is not None:
+                judged = self.target_encoder(judged)
+            future = net.values(judged, after, task, self.target_critics).amin(0)
             future = future - alpha * log_after
             goal = batch["rewards"] + self.gamma * batch["alive"] * future
-        values = net.values(batch["obs"], batch["actions"], task)
+        obs = net.features(batch["obs"])
+        values = net.values(obs, batch["actions"], task)
         critic = (values - goal).square().mean(1).sum()
-        # The critics judge the policy and are not moved by it.
-        chosen, log_prob = net.policy(batch["obs"], task, batch["noise"])
+        # The critics judge the policy and are not moved by it; nor are the convolutions.
+        obs = obs.detach()
+        chosen, log_prob = net.policy(obs, task, batch["noise"])
         fixed = [p.detach() for p in self._critics()]
-        worth = net.values(batch["obs"], chosen, task, fixed).amin(0)
+        worth = net.values(obs, chosen, task, fixed).amin(0)
         actor = (alpha * log_prob - worth).mean()
         temperature_loss = -(log_alpha * (log_prob.detach() + self.entropy)).mean()
         measures = {
@@ -282,9 +338,10 @@ class SACAgent(TorchLearner):
 
     def predict(self, batch: Minibatch) -> Tensor:
         """The policy's mean and log deviation: what distillation keeps."""
-        return torch.cat(self.net.gaussian(batch["obs"], batch["task"]), 1)
+        return torch.cat(self.net.gaussian(self.net.features(batch["obs"]), batch["task"]), 1)
 
     def enter(self, ctx: Context) -> None:
+        super().enter(ctx)
         if self.tasks.enter(ctx) and self.restart:
             # New ones, not cleared ones: a long life would hold the memory of all its tasks.
             self.replays = self._empty()
@@ -292,8 +349,7 @@ class SACAgent(TorchLearner):
 
     def state(self) -> dict[str, Array]:
         out = {**super().state(), **self.tasks.state(), "steps": np.array(self.steps)}
-        for k, p in enumerate(self.target):
-            out[f"target{k}"] = p.numpy().copy()
+        out["target"] = to_array(self.target).copy()
         for k, replay in enumerate(self.replays):
             out |= replay.state(f"replay{k}")
         return out
@@ -302,10 +358,19 @@ class SACAgent(TorchLearner):
         super().load(state)
         self.steps = int(state["steps"])
         self.tasks.load(state)
-        for k, p in enumerate(self.target):
-            p.copy_(torch.tensor(np.asarray(state[f"target{k}"])))
+        self.target.copy_(to_tensor(state["target"], self.device))
         for k, replay in enumerate(self.replays):
             replay.load(f"replay{k}", state)
+
+
+def followed_by_targets(net: ActorCritic) -> slice:
+    """Where in the flat vector of all parameters those lie that targets follow."""
+    start, found = 0, []
+    for name, p in net.named_parameters():
+        if name.startswith(("encoder.", "critics.")):
+            found.append(slice(start, start + p.numel()))
+        start += p.numel()
+    return slice(found[0].start, found[-1].stop)
 
 
 agent = SACAgent

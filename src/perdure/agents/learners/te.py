@@ -11,12 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from perdure.agents.networks.adam import Adam
 from perdure.agents.networks.checks import check_ranges, transitions_of
-from perdure.agents.networks.encoders import Inputs, check_widths, mlp, with_linear_head
+from perdure.agents.networks.encoders import check_widths, mlp, with_linear_head
+from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import Minibatch, TorchLearner, network
+from perdure.agents.networks.optimizers import OptimizerSpec, make_optimizer, settings_of
 from perdure.agents.networks.policies import Categorical, Policy, policy_for
 from perdure.agents.networks.rollout_buffer import RolloutBuffer, advantages_and_returns
+from perdure.agents.networks.tensors import to_array, to_tensor
 from perdure.errors import SpecError
 from perdure.types import Array, Batch, Context, Measures, Setup, State
 
@@ -105,8 +107,10 @@ class TEAgent(TorchLearner):
         std: float = 1.0,
         hidden: Sequence[int] = (32, 16),
         greedy: bool = True,
+        optimizer: OptimizerSpec = "adam",
+        device: str = "auto",
     ) -> None:
-        super().__init__(setup)
+        super().__init__(setup, device)
         check_ranges("te", gamma=(gamma, 0, 1), lam=(lam, 0, 1), widest=(widest, LEAST, inf))
         check_ranges(
             "te", embedding=(embedding, 1, inf), window=(window, 1, inf), batch=(batch, 2, inf)
@@ -116,16 +120,20 @@ class TEAgent(TorchLearner):
         check_widths(hidden)
         if not setup.tasks:
             raise SpecError("te embeds tasks, so it must be told them: do not hide their identity")
-        self.inputs = Inputs(setup.observation_space)
-        if len(self.inputs.shape) != 1:
-            raise SpecError(f"te reads flat observations, not images of {self.inputs.shape}")
+        self.inputs = Inputs(setup.observation_space, self.device)
+        if self.inputs.has_images:
+            raise SpecError(
+                f"te reads flat observations, not images as in {setup.observation_space}; try ppo"
+            )
         policy = self.policy = policy_for("te", setup.action_space, std)
-        self.predicts = "logits" if isinstance(policy, Categorical) else "numbers"
+        self.predicts = "logits" if isinstance(policy, Categorical) else "regression"
         width, tasks = self.inputs.shape[0], len(setup.tasks)
         self.net = network(
-            setup, lambda: Embedding(tasks, width, policy, hidden, embedding, window)
+            setup,
+            self.device,
+            lambda: Embedding(tasks, width, policy, hidden, embedding, window),
         )
-        self.optimizer = Adam(self.net.parameters(), lr)
+        self.optimizer = make_optimizer(self.net.parameters(), lr, settings_of(optimizer))
         self.window, self.widest = window, widest
         self.inference, self.entropy, self.encoder_entropy = inference, entropy, encoder_entropy
         self.gamma, self.lam, self.clip = gamma, lam, clip
@@ -161,31 +169,33 @@ class TEAgent(TorchLearner):
             self.noise[new] = self.rng.standard_normal((len(new), noise.shape[1]))
             noise = self.noise[slots]
         with torch.inference_mode():
-            z = self.point(torch.tensor(self.rows.tasks.of(ctx)), torch.tensor(noise))
+            task = to_tensor(self.rows.tasks.of(ctx), self.device)
+            z = self.point(task, to_tensor(noise, self.device))
             outputs = self.net.actor(torch.cat([self.inputs(obs), z], 1))
             return self.rows.choose(outputs, ctx, self.rng, self.greedy)
 
     def learn(self, batch: Batch, ctx: Context) -> Measures | None:
         moves, rewards = transitions_of("te", batch)
         full = self.rows.add(moves, rewards, ctx, noise=self.noise[ctx.slots])
-        return self.update() if full else None
+        return self.update(ctx.progress) if full else None
 
     def leave(self, ctx: Context) -> None:
         # The innermost boundary comes first and leaves nothing for the outer ones.
         if ctx.learning and len(self.rows) >= self.batch * self.rows.parallel_tasks:
-            self.update()
+            self.update(ctx.progress)
         elif ctx.learning:
             self.rows.clear()
 
-    def update(self) -> Measures:
-        """Learn the rollout, then forget it."""
+    def update(self, progress: float = 0.0) -> Measures:
+        """Learn the rollout, then forget it. ``progress`` is the part of the exposure that is done."""
         data, windows = self.rollout_data()
         n = len(data["obs"])
         parts = max(1, round(n / (self.batch * self.rows.parallel_tasks)))
         totals: dict[str, float] = {}
         for _ in range(self.epochs):
-            order = torch.from_numpy(self.rng.permutation(n))
+            order = to_tensor(self.rng.permutation(n), self.device)
             for rows in order.tensor_split(parts):
+                self.optimizer.advance(progress)
                 some = {"window": windows(rows), **{k: v[rows] for k, v in data.items()}}
                 for name, value in self.descend(some).items():
                     totals[name] = totals.get(name, 0.0) + value
@@ -196,9 +206,11 @@ class TEAgent(TorchLearner):
         """The rollout as one batch, with advantages of the augmented rewards; and the function that
         gives the windows of some rows, which would take much room all at once."""
         rows = self.rows.trajectories()
-        obs, after = self.inputs(rows["obs"]), self.inputs(rows["next_obs"])
-        drawn, task = torch.tensor(rows["drawn"]), torch.tensor(rows["task"])
-        noise, history = torch.tensor(rows["noise"]), earlier(rows["cut"], self.window - 1)
+        obs, after = self.rows.observations(rows)
+        sampled, task, noise = (
+            to_tensor(rows[name], self.device) for name in ("sampled_actions", "task", "noise")
+        )
+        history = to_tensor(earlier(rows["cut"], self.window - 1), self.device)
 
         def windows(some: Tensor) -> Tensor:
             past = obs[history[some].flatten()].view(len(some), -1)
@@ -206,22 +218,22 @@ class TEAgent(TorchLearner):
 
         with torch.no_grad():
             z = self.point(task, noise)
-            log_prob, _ = self.policy.log_prob(self.net.actor(torch.cat([obs, z], 1)), drawn)
-            log_q = torch.cat([self.guess(windows(k), z[k]) for k in chunks(len(obs))])
-        rewards = self.augmented(torch.tensor(rows["rewards"]), log_q, log_prob)
-        rows["rewards"] = rewards.numpy()
+            log_prob, _ = self.policy.log_prob(self.net.actor(torch.cat([obs, z], 1)), sampled)
+            log_q = torch.cat([self.guess(windows(k), z[k]) for k in chunks(len(obs), self.device)])
+        rewards = to_tensor(rows["rewards"], self.device)
+        rows["rewards"] = to_array(self.augmented(rewards, log_q, log_prob))
         known, following = torch.cat([obs, z], 1), torch.cat([after, z], 1)
         advantages, _ = advantages_and_returns(rows, known, following, None, self.gamma, self.lam)
         advantages = advantages - advantages.mean()
         data = {
             "obs": obs,
-            "drawn": drawn,
+            "sampled_actions": sampled,
             "log_prob": log_prob,
             "advantages": advantages / advantages.std(unbiased=False).clamp(min=1e-8),
             "task": task,
             "noise": noise,
             "z": z,
-            "discount": self.gamma ** torch.tensor(rows["time"], dtype=torch.float32),
+            "discount": self.gamma ** to_tensor(rows["time"], self.device, torch.float32),
         }
         return data, windows
 
@@ -232,7 +244,7 @@ class TEAgent(TorchLearner):
         return rewards - self.inference * unclear + self.entropy * varied
 
     def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
-        log_prob, entropy = self.policy.log_prob(self.predict(batch), batch["drawn"])
+        log_prob, entropy = self.policy.log_prob(self.predict(batch), batch["sampled_actions"])
         ratio = torch.exp(log_prob - batch["log_prob"])
         clipped = ratio.clamp(1 - self.clip, 1 + self.clip)
         advantages = batch["advantages"]
@@ -274,18 +286,19 @@ def log_density(z: Tensor, mean: Tensor, log_std: Tensor) -> Tensor:
     return -(0.5 * scaled.square() + log_std + 0.5 * math.log(2 * math.pi)).sum(1)
 
 
-def earlier(cut: Array, length: int) -> Tensor:
+def earlier(cut: Array, length: int) -> Array:
     """The rows of the last ``length`` steps up to each row, oldest first; before the first row of
     its trajectory, that row again."""
     lasts, here = np.flatnonzero(cut), np.arange(len(cut))
     firsts = np.concatenate([[0], lasts[:-1] + 1])[np.searchsorted(lasts, here)]
     back = here[:, None] - np.arange(length)[::-1]
-    return torch.tensor(np.maximum(back, firsts[:, None]))
+    found: Array = np.maximum(back, firsts[:, None])
+    return found
 
 
-def chunks(rows: int) -> Iterator[Tensor]:
+def chunks(rows: int, device: torch.device) -> Iterator[Tensor]:
     """All row numbers, some at a time."""
-    yield from torch.arange(rows).split(CHUNK)  # type: ignore[no-untyped-call]
+    yield from torch.arange(rows, device=device).split(CHUNK)  # type: ignore[no-untyped-call]
 
 
 agent = TEAgent

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parameters_to_vector
 
-from perdure.agent import Agent
-from perdure.agents.networks.adam import Adam
 from perdure.agents.networks.checks import check_ranges, transitions_of
-from perdure.agents.networks.encoders import Inputs, encoder_for, with_linear_head
-from perdure.agents.networks.learner import Minibatch, network, pack, unpack
+from perdure.agents.networks.encoders import encoder_for, with_linear_head
+from perdure.agents.networks.inputs import Inputs
+from perdure.agents.networks.learner import Minibatch, TorchAgent, network, pack, unpack
+from perdure.agents.networks.optimizers import OptimizerSpec, make_optimizer, settings_of
 from perdure.agents.networks.policies import policy_for
 from perdure.agents.networks.rollout_buffer import (
     Baseline,
@@ -23,13 +23,14 @@ from perdure.agents.networks.rollout_buffer import (
     advantages_and_returns,
     check_baseline,
 )
+from perdure.agents.networks.tensors import to_float, to_tensor
 from perdure.types import Array, Batch, Context, Measures, Setup, State
 
 DAMPING, CONJUGATE_STEPS = 1e-5, 10
 SHRINK, TRIES = 0.8, 15
 
 
-class TRPOAgent(Agent):
+class TRPOAgent(TorchAgent):
     """Natural gradient steps of bounded length (Schulman et al., 2015).
 
     After every ``rollout`` steps of each task that runs side by side, the policy takes one step.
@@ -40,8 +41,8 @@ class TRPOAgent(Agent):
     the bound; if no length will do, the policy stays as it was.
 
     ``baseline`` says what a step is compared with: a ``linear`` fit to the returns of the rollout,
-    one for each task, or an ``mlp`` that learns them ``epochs`` times by Adam (``lr``) in minibatches
-    of ``batch`` rows. ``std`` is the first spread of continuous actions, in units of half their range.
+    one for each task, or an ``mlp`` that learns them ``epochs`` times by the ``optimizer`` (``lr``) in
+    minibatches of ``batch`` rows. ``std`` is the first spread of continuous actions, in units of half their range.
     In evaluation it does what is most probable if ``greedy``. At the end of a learn block, what was
     gathered since the last step is learned if it is half a rollout; if not it is kept for the next
     block of the same tasks, and dropped if others come.
@@ -76,12 +77,14 @@ class TRPOAgent(Agent):
         epochs: int = 10,
         normalise: bool = True,
         greedy: bool = True,
+        optimizer: OptimizerSpec = "adam",
+        device: str = "auto",
     ) -> None:
-        super().__init__(setup)
+        super().__init__(setup, device)
         check_ranges("trpo", gamma=(gamma, 0, 1), lam=(lam, 0, 1), rollout=(rollout, 2, inf))
         check_ranges("trpo", kl=(kl, 1e-12, inf), std=(std, 1e-6, inf), lr=(lr, 0, inf))
         check_ranges("trpo", batch=(batch, 1, inf), epochs=(epochs, 1, inf))
-        self.inputs = Inputs(setup.observation_space)
+        self.inputs = Inputs(setup.observation_space, self.device)
         check_baseline("trpo", baseline, self.inputs)
         policy = self.policy = policy_for("trpo", setup.action_space, std)
 
@@ -92,11 +95,16 @@ class TRPOAgent(Agent):
                 parts["critic"] = with_linear_head(*encoder_for(self.inputs, hidden), 1, 1.0)
             return parts
 
-        self.net = network(setup, build)
+        self.net = network(setup, self.device, build)
         self.actor = self.net["actor"]
         self.weights = [*policy.parameters(), *self.actor.parameters()]
         self.critic = self.net["critic"] if baseline == "mlp" else None
-        self.optimizer = Adam(self.critic.parameters(), lr) if self.critic is not None else None
+        settings = settings_of(optimizer)
+        self.optimizer = (
+            make_optimizer(self.critic.parameters(), lr, settings)
+            if self.critic is not None
+            else None
+        )
         self.gamma, self.lam, self.kl, self.normalise = gamma, lam, kl, normalise
         self.batch, self.epochs, self.greedy = batch, epochs, greedy
         self.rows = RolloutBuffer(setup, self.inputs, policy, rollout)
@@ -108,36 +116,39 @@ class TRPOAgent(Agent):
 
     def learn(self, batch: Batch, ctx: Context) -> Measures | None:
         moves, rewards = transitions_of("trpo", batch)
-        return self.update() if self.rows.add(moves, rewards, ctx) else None
+        return self.update(ctx.progress) if self.rows.add(moves, rewards, ctx) else None
 
     def enter(self, ctx: Context) -> None:
+        if self.optimizer is not None and ctx.learning and ctx.event == "block":
+            self.optimizer.restart_schedule()
         if self.rows.tasks.enter(ctx):
             self.rows.clear()
 
     def leave(self, ctx: Context) -> None:
         if ctx.learning and 2 * len(self.rows) >= self.rows.steps * self.rows.parallel_tasks:
-            self.update()
+            self.update(ctx.progress)
         elif ctx.learning and not ctx.tasks:
             # Nobody says whether the next block is of the same task.
             self.rows.clear()
 
-    def update(self) -> Measures:
-        """One step of the policy, some of the critic; then forget the rollout."""
+    def update(self, progress: float = 0.0) -> Measures:
+        """One step of the policy, some of the critic; then forget the rollout. ``progress`` is the
+        part of the exposure that is done."""
         data = self.rollout_data()
         measures = self.step(data)
         if self.critic is not None:
-            measures["value_loss"] = self.fit(self.critic, data)
+            measures["value_loss"] = self.fit(self.critic, data, progress)
         self.rows.clear()
         return measures
 
     def rollout_data(self) -> Minibatch:
         """The rollout as one batch: advantages, returns, and the policy that made it."""
         rows = self.rows.trajectories()
-        obs, drawn = self.inputs(rows["obs"]), torch.tensor(rows["drawn"])
+        obs, after = self.rows.observations(rows)
+        sampled = to_tensor(rows["sampled_actions"], self.device)
         with torch.no_grad():
             outputs = self.actor(obs)
-            log_prob, entropy = self.policy.log_prob(outputs, drawn)
-        after = self.inputs(rows["next_obs"])
+            log_prob, entropy = self.policy.log_prob(outputs, sampled)
         advantages, returns = advantages_and_returns(
             rows, obs, after, self.critic, self.gamma, self.lam
         )
@@ -146,7 +157,7 @@ class TRPOAgent(Agent):
             advantages = advantages / advantages.std(unbiased=False).clamp(min=1e-8)
         return {
             "obs": obs,
-            "drawn": drawn,
+            "sampled_actions": sampled,
             "log_prob": log_prob,
             "entropy": entropy,
             "terms": self.policy.terms(outputs).detach(),
@@ -158,7 +169,7 @@ class TRPOAgent(Agent):
 
     def surrogate(self, data: Minibatch) -> Tensor:
         """How much better the policy does than the one that made the rows, as they tell it."""
-        log_prob, _ = self.policy.log_prob(self.actor(data["obs"]), data["drawn"])
+        log_prob, _ = self.policy.log_prob(self.actor(data["obs"]), data["sampled_actions"])
         return (torch.exp(log_prob - data["log_prob"]) * data["advantages"]).mean()
 
     def divergence(self, data: Minibatch) -> Tensor:
@@ -184,22 +195,22 @@ class TRPOAgent(Agent):
             return product(v) + DAMPING * v
 
         direction = conjugate_gradients(damped, gradient, CONJUGATE_STEPS)
-        curvature = float(direction @ damped(direction))
+        curvature = to_float(direction @ damped(direction))
         length = math.sqrt(2 * self.kl / curvature) if curvature > 0 else 0.0
         gained, apart, part = self.search(data, length * direction)
-        entropy = float(data["entropy"].mean())
+        entropy = to_float(data["entropy"].mean())
         return {"gain": gained, "kl": apart, "step": part, "entropy": entropy}
 
     @torch.no_grad()
     def search(self, data: Minibatch, step: Tensor) -> tuple[float, float, float]:
         """Go the longest part of the step that improves the surrogate within the bound; the gain,
         the divergence and the part, all 0 if there is none."""
-        start, before = parameters_to_vector(self.weights), float(self.surrogate(data))
+        start, before = parameters_to_vector(self.weights), to_float(self.surrogate(data))
         part = 1.0
         for _ in range(TRIES):
             assign(self.weights, start + part * step)
-            gained = float(self.surrogate(data)) - before
-            apart = float(self.divergence(data))
+            gained = to_float(self.surrogate(data)) - before
+            apart = to_float(self.divergence(data))
             if gained > 0 and apart <= self.kl:
                 return gained, apart, part
             part *= SHRINK
@@ -208,29 +219,30 @@ class TRPOAgent(Agent):
 
     # The critic.
 
-    def fit(self, critic: nn.Module, data: Minibatch) -> float:
+    def fit(self, critic: nn.Module, data: Minibatch, progress: float) -> float:
         """Learn the returns; the mean squared error on the way."""
         assert self.optimizer is not None
         n, total, count = len(data["obs"]), 0.0, 0
         for _ in range(self.epochs):
-            order = torch.from_numpy(self.rng.permutation(n))
+            order = to_tensor(self.rng.permutation(n), self.device)
             for rows in order.tensor_split(max(1, round(n / self.batch))):
+                self.optimizer.advance(progress)
                 values = critic(data["obs"][rows]).squeeze(1)
                 loss = nn.functional.mse_loss(values, data["returns"][rows])
                 self.optimizer.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
                 self.optimizer.step()
-                total, count = total + loss.item(), count + 1
+                total, count = total + to_float(loss), count + 1
         return total / count
 
     def state(self) -> dict[str, Array]:
-        adam = self.optimizer.state("adam") if self.optimizer is not None else {}
-        return {**pack(self.net, "net"), **adam, **self.rows.state()}
+        moments = self.optimizer.state("optimizer") if self.optimizer is not None else {}
+        return {**pack(self.net, "net"), **moments, **self.rows.state()}
 
     def load(self, state: State) -> None:
         unpack(self.net, "net", state)
         if self.optimizer is not None:
-            self.optimizer.load("adam", state)
+            self.optimizer.load("optimizer", state)
         self.rows.load(state)
 
 
@@ -266,15 +278,15 @@ def conjugate_gradients(
     """x with product(x) ≈ target, for a product with a symmetric positive definite matrix."""
     x = torch.zeros_like(target)
     residual = target.clone()
-    direction, square = residual.clone(), float(residual @ residual)
+    direction, square = residual.clone(), to_float(residual @ residual)
     for _ in range(steps):
         if square < tolerance:
             break
         turned = product(direction)
-        far = square / float(direction @ turned)
+        far = square / to_float(direction @ turned)
         x += far * direction
         residual -= far * turned
-        before, square = square, float(residual @ residual)
+        before, square = square, to_float(residual @ residual)
         direction = residual + (square / before) * direction
     return x
 

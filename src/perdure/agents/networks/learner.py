@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping
 from math import isinf
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from perdure.agent import Agent
-from perdure.agents.networks.adam import Adam
-from perdure.agents.networks.encoders import Inputs, laid_out
+from perdure.agents.networks.inputs import Inputs, channels_last
+from perdure.agents.networks.optimizers import Optimizer
+from perdure.agents.networks.tensors import resolve_device, to_array, to_floats, to_tensor
 from perdure.seeds import seed_for
-from perdure.types import Array, Setup, State
+from perdure.types import Array, Context, Setup, State
 
 if TYPE_CHECKING:
     from perdure.agents.strategies.base import Strategy
@@ -27,7 +27,20 @@ Minibatch: TypeAlias = Mapping[str, Tensor]
 N = TypeVar("N", bound=nn.Module)
 
 
-class TorchLearner(Agent):
+class TorchAgent(Agent):
+    """An agent whose networks live on one device: ``auto`` (the first GPU, or the CPU if there is
+    none), ``cpu``, ``cuda``, ``cuda:1`` or ``mps``.
+
+    Random numbers come from the agent's numpy generator and networks are initialised on the CPU, so
+    that a seed means the same everywhere; what is saved are arrays.
+    """
+
+    def __init__(self, setup: Setup, device: str = "auto") -> None:
+        super().__init__(setup)
+        self.device = resolve_device(device)
+
+
+class TorchLearner(TorchAgent):
     """An agent that learns by steps down the gradient of a loss on minibatches.
 
     A strategy can extend the minibatch, add to the loss, work on the gradients between ``backward``
@@ -35,12 +48,12 @@ class TorchLearner(Agent):
     """
 
     net: nn.Module
-    optimizer: Adam
+    optimizer: Optimizer
     inputs: Inputs
     """How it reads observations."""
     max_grad: float
-    predicts: Literal["logits", "numbers"] = "numbers"
-    """Whether predictions are logits of classes (or actions), or just numbers."""
+    predicts: Literal["logits", "regression"] = "regression"
+    """Whether predictions are logits of classes (or actions), or real numbers."""
     replayable: bool = False
     """Whether the loss still means something on rows of long ago. It is then a mean over rows."""
     non_policy_parameters: tuple[str, ...] = ()
@@ -63,12 +76,20 @@ class TorchLearner(Agent):
         """What is learned, by name."""
         return dict(self.net.named_parameters())
 
+    def enter(self, ctx: Context) -> None:
+        if ctx.learning and ctx.event == "block":
+            self.optimizer.restart_schedule()
+
     def descend(self, batch: Minibatch) -> dict[str, float]:
-        """One step of the optimiser down the loss of a minibatch."""
+        """One step of the optimiser down the loss of a minibatch.
+
+        For a minibatch of the present ``optimizer.advance`` comes first: it moves the learning-rate
+        schedule on. A strategy that learns rows of the past once more goes without it.
+        """
         keep = self.strategy
         if keep is not None:
             batch = keep.extend(batch)
-            batch = {**batch, "obs": laid_out(batch["obs"])}
+            batch = {**batch, "obs": channels_last(batch["obs"])}
         loss, measures = self.loss(batch)
         if keep is not None:
             loss = keep.objective(batch, loss)
@@ -81,18 +102,19 @@ class TorchLearner(Agent):
         self.optimizer.step()
         if keep is not None:
             keep.stepped()
-        return {name: value.item() for name, value in measures.items()}
+        return to_floats(measures)
 
     def state(self) -> dict[str, Array]:
-        return {**pack(self.net, "net"), **self.optimizer.state("adam")}
+        return {**pack(self.net, "net"), **self.optimizer.state("optimizer")}
 
     def load(self, state: State) -> None:
         unpack(self.net, "net", state)
-        self.optimizer.load("adam", state)
+        self.optimizer.load("optimizer", state)
 
 
-def network(setup: Setup, build: Callable[[], N]) -> N:
-    """A network initialised at an address of its own; torch's global generator is left as it was.
+def network(setup: Setup, device: torch.device, build: Callable[[], N]) -> N:
+    """A network initialised on the CPU, at an address of its own, and then moved to its device;
+    torch's global generator is left as it was.
 
     Sets torch to one thread: more cost more than they give on small networks, and the order in
     which they add up must not show in the results.
@@ -100,14 +122,13 @@ def network(setup: Setup, build: Callable[[], N]) -> N:
     torch.set_num_threads(1)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_for(setup.seed, "init"))
-        return build()
+        return build().to(device)
 
 
 def pack(module: nn.Module, prefix: str) -> dict[str, Array]:
     """Copies of a module's parameters and buffers."""
     return {
-        f"{prefix}.{name}": value.detach().numpy().copy()
-        for name, value in module.state_dict().items()
+        f"{prefix}.{name}": to_array(value).copy() for name, value in module.state_dict().items()
     }
 
 
@@ -115,4 +136,4 @@ def unpack(module: nn.Module, prefix: str, state: State) -> None:
     """Write packed arrays into a module of the same shape, in place."""
     with torch.no_grad():
         for name, value in module.state_dict().items():
-            value.copy_(torch.tensor(np.asarray(state[f"{prefix}.{name}"])))
+            value.copy_(to_tensor(state[f"{prefix}.{name}"], value.device))

@@ -1,4 +1,4 @@
-"""From network outputs to actions: categorical and Gaussian policies, drawn with numpy."""
+"""From network outputs to actions: categorical and Gaussian policies, sampled with numpy."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
+from perdure.agents.networks.tensors import CPU, to_array
 from perdure.errors import SpecError
 from perdure.types import Array
 
@@ -24,19 +25,19 @@ class Policy(nn.Module):
         self.outputs = outputs
         """How many numbers it needs from the network."""
         self.row, self.dtype = row, dtype
-        """Shape and type of an action as it is drawn, and as the learner keeps it."""
+        """Shape and type of a sampled action, as the learner keeps it."""
 
     @abstractmethod
-    def draw(self, outputs: Tensor, rng: np.random.Generator | None) -> Array:
+    def sample(self, outputs: Tensor, rng: np.random.Generator | None) -> Array:
         """An action for each row; without a generator the most probable one."""
 
     @abstractmethod
-    def to_space(self, drawn: Array) -> Array:
-        """Drawn actions as members of the action space."""
+    def to_space(self, sampled: Array) -> Array:
+        """Sampled actions as members of the action space."""
 
     @abstractmethod
-    def log_prob(self, outputs: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
-        """For each row, the log-probability of the drawn action, and the entropy."""
+    def log_prob(self, outputs: Tensor, sampled: Tensor) -> tuple[Tensor, Tensor]:
+        """For each row, the log-probability of the sampled action, and the entropy."""
 
     @abstractmethod
     def terms(self, outputs: Tensor) -> Tensor:
@@ -54,23 +55,23 @@ class Categorical(Policy):
         super().__init__(int(space.n), (), np.int64)
         self.start = int(space.start)
 
-    def draw(self, outputs: Tensor, rng: np.random.Generator | None) -> Array:
+    def sample(self, outputs: Tensor, rng: np.random.Generator | None) -> Array:
         """The largest logit, after Gumbel noise if a generator is given."""
-        logits = outputs.numpy()
+        logits = to_array(outputs)
         if rng is not None:
             logits = logits + rng.gumbel(size=logits.shape)
         best: Array = logits.argmax(axis=1)
         return best
 
-    def to_space(self, drawn: Array) -> Array:
+    def to_space(self, sampled: Array) -> Array:
         """Counted from the space's first action."""
-        return drawn + self.start if self.start else drawn
+        return sampled + self.start if self.start else sampled
 
-    def log_prob(self, outputs: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
+    def log_prob(self, outputs: Tensor, sampled: Tensor) -> tuple[Tensor, Tensor]:
         """Of the chosen logit; and the entropy."""
         logs = torch.log_softmax(outputs, dim=1)
         entropy = -(logs.exp() * logs).sum(dim=1)
-        return logs.gather(1, drawn.unsqueeze(1)).squeeze(1), entropy
+        return logs.gather(1, sampled.unsqueeze(1)).squeeze(1), entropy
 
     def terms(self, outputs: Tensor) -> Tensor:
         """Log-probabilities."""
@@ -85,8 +86,8 @@ class Gaussian(Policy):
     """Numbers around a mean with a learned spread that does not depend on the state.
 
     The outputs are means in units of the space: 0 is the middle of a bounded range and ±1 its
-    ends. What is drawn may lie outside; it is clipped on its way into the space, while learning
-    keeps the number that was drawn, so that its probability is right.
+    ends. A sampled action may lie outside; it is clipped on its way into the space, while learning
+    keeps the number that was sampled, so that its probability is right.
     """
 
     def __init__(self, space: spaces.Box, spread: float = 0.5) -> None:
@@ -97,26 +98,26 @@ class Gaussian(Policy):
         bounded = np.isfinite(self.low) & np.isfinite(self.high)
         low, high = np.where(bounded, self.low, -1.0), np.where(bounded, self.high, 1.0)
         self.middle, self.reach = (high + low) / 2, (high - low) / 2
-        self.log_std = nn.Parameter(torch.full((numbers,), math.log(spread)))
+        self.log_std = nn.Parameter(torch.full((numbers,), math.log(spread), device=CPU))
 
-    def draw(self, outputs: Tensor, rng: np.random.Generator | None) -> Array:
+    def sample(self, outputs: Tensor, rng: np.random.Generator | None) -> Array:
         """The mean, with noise if a generator is given."""
-        mean: Array = outputs.numpy()
+        mean = to_array(outputs)
         if rng is None:
             return mean
-        std = self.log_std.detach().exp().numpy()
+        std = to_array(self.log_std.detach().exp())
         return (mean + std * rng.standard_normal(mean.shape)).astype(np.float32)
 
-    def to_space(self, drawn: Array) -> Array:
+    def to_space(self, sampled: Array) -> Array:
         """Scaled to the space's range and clipped to its bounds."""
-        inside: Array = np.clip(self.middle + self.reach * drawn, self.low, self.high)
+        inside: Array = np.clip(self.middle + self.reach * sampled, self.low, self.high)
         return inside.astype(self.space_dtype).reshape(-1, *self.shape)
 
-    def log_prob(self, outputs: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
+    def log_prob(self, outputs: Tensor, sampled: Tensor) -> tuple[Tensor, Tensor]:
         """Of the unclipped number, in units of the space; and the entropy."""
-        z = (drawn - outputs) * torch.exp(-self.log_std)
+        z = (sampled - outputs) * torch.exp(-self.log_std)
         constant = self.log_std + 0.5 * math.log(2 * math.pi)
-        entropy = (constant + 0.5).sum().expand(len(drawn))
+        entropy = (constant + 0.5).sum().expand(len(sampled))
         return -(0.5 * z * z + constant).sum(dim=1), entropy
 
     def terms(self, outputs: Tensor) -> Tensor:
@@ -132,7 +133,7 @@ class Gaussian(Policy):
 
 
 def policy_for(agent: str, space: gymnasium.Space[Any], spread: float = 0.5) -> Policy:
-    """The policy that acts in this space; ``spread`` is how widely numbers are drawn at first."""
+    """The policy that acts in this space; ``spread`` is the first standard deviation of numbers."""
     if isinstance(space, spaces.Discrete):
         return Categorical(space)
     if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):

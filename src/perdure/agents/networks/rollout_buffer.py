@@ -9,10 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from perdure.agents.networks.encoders import Inputs
+from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.policies import Policy
 from perdure.agents.networks.ring import Ring
 from perdure.agents.networks.tasks import Tasks
+from perdure.agents.networks.tensors import CPU, to_array, to_tensor
 from perdure.errors import SpecError
 from perdure.types import Array, Context, Setup, State, Transitions
 
@@ -24,10 +25,9 @@ def check_baseline(agent: str, baseline: str, inputs: Inputs) -> None:
     """Refuse a baseline that is no choice, or none for these observations."""
     if baseline not in ("mlp", "linear"):
         raise SpecError(f"{agent}: baseline must be 'mlp' or 'linear', got {baseline!r}")
-    if baseline == "linear" and len(inputs.shape) != 1:
+    if baseline == "linear" and inputs.has_images:
         raise SpecError(
-            f"{agent}: baseline='linear' reads flat observations, not images of {inputs.shape}; "
-            "use baseline='mlp'"
+            f"{agent}: baseline='linear' reads flat observations, not images; use baseline='mlp'"
         )
 
 
@@ -36,7 +36,7 @@ class RolloutBuffer:
 
     Each slot's steps are a trajectory of their own, so slots may come and go. Each row knows its
     task, and its time: the number of steps before it in its episode. ``more`` are columns of the
-    learner's own. What was drawn is kept from acting until learning: clipping into the space must
+    learner's own. Sampled actions are kept from acting until learning: clipping into the space must
     not change what is learned.
     """
 
@@ -48,25 +48,24 @@ class RolloutBuffer:
         steps: int,
         more: Mapping[str, tuple[tuple[int, ...], Any]] | None = None,
     ) -> None:
-        self.steps, self.tasks, self.policy = steps, Tasks(setup), policy
-        seen = (inputs.row, inputs.dtype)
+        self.steps, self.tasks, self.policy, self.inputs = steps, Tasks(setup), policy, inputs
         # A step of all slots may start one row before the rollout is full.
         self.ring = Ring(
             steps * min(len(self.tasks), setup.slots) + setup.slots,
             {
-                "obs": seen,
-                "drawn": (policy.row, policy.dtype),
+                **inputs.columns("obs"),
+                **inputs.columns("next_obs"),
+                "sampled_actions": (policy.row, policy.dtype),
                 "rewards": ((), np.float32),
                 "terminated": ((), np.bool_),
                 "truncated": ((), np.bool_),
-                "next_obs": seen,
                 "slot": ((), np.int64),
                 "task": ((), np.int64),
                 "time": ((), np.int64),
                 **(more or {}),
             },
         )
-        self.drawn: Array = np.empty((0, *policy.row), policy.dtype)
+        self.sampled_actions: Array = np.empty((0, *policy.row), policy.dtype)
         self.time: Array = np.zeros(setup.slots, np.int64)
         """Steps that each slot's episode has had."""
 
@@ -84,12 +83,12 @@ class RolloutBuffer:
     def choose(
         self, outputs: Tensor, ctx: Context, rng: np.random.Generator, greedy: bool
     ) -> Array:
-        """Actions by the policy's outputs: drawn and kept while learning, else what is most probable
-        if ``greedy``."""
+        """Actions by the policy's outputs: sampled and kept while learning, else what is most
+        probable if ``greedy``."""
         if not ctx.learning:
-            return self.policy.to_space(self.policy.draw(outputs, None if greedy else rng))
-        self.drawn = self.policy.draw(outputs, rng)
-        return self.policy.to_space(self.drawn)
+            return self.policy.to_space(self.policy.sample(outputs, None if greedy else rng))
+        self.sampled_actions = self.policy.sample(outputs, rng)
+        return self.policy.to_space(self.sampled_actions)
 
     def add(self, batch: Transitions, rewards: Array, ctx: Context, **more: Array) -> bool:
         """Take in a step of every active slot; whether the rollout is now full."""
@@ -97,19 +96,19 @@ class RolloutBuffer:
         time = np.where(ctx.episode_start[slots], 0, self.time[slots])
         self.ring.add(
             len(batch),
-            obs=batch.obs,
-            drawn=self.drawn,
+            sampled_actions=self.sampled_actions,
             rewards=rewards,
             terminated=batch.terminated,
             truncated=batch.truncated,
-            next_obs=batch.next_obs,
             slot=slots,
             task=self.tasks.of(ctx),
             time=time,
+            **self.inputs.rows("obs", batch.obs),
+            **self.inputs.rows("next_obs", batch.next_obs),
             **more,
         )
         self.time[slots] = time + 1
-        self.drawn = self.drawn[:0]
+        self.sampled_actions = self.sampled_actions[:0]
         return len(self.ring) >= self.steps * self.tasks.parallel_tasks(ctx)
 
     def trajectories(self) -> dict[str, Array]:
@@ -121,6 +120,11 @@ class RolloutBuffer:
         rows["cut"][-1:] = True
         return rows
 
+    def observations(self, rows: Mapping[str, Array]) -> tuple[Tensor, Tensor]:
+        """What was seen in some rows, and what followed, as the networks read it."""
+        obs, next_obs = (self.inputs.gather(name, rows) for name in ("obs", "next_obs"))
+        return self.inputs(obs), self.inputs(next_obs)
+
     def clear(self) -> None:
         """Forget every row; episodes go on."""
         self.ring.clear()
@@ -130,7 +134,7 @@ class RolloutBuffer:
         return {
             **self.ring.state("rollout"),
             **self.tasks.state(),
-            "drawn": self.drawn.copy(),
+            "sampled_actions": self.sampled_actions.copy(),
             "time": self.time.copy(),
         }
 
@@ -138,7 +142,8 @@ class RolloutBuffer:
         """Take over what :meth:`state` gave."""
         self.ring.load("rollout", state)
         self.tasks.load(state)
-        self.drawn, self.time = np.array(state["drawn"]), np.array(state["time"])
+        self.sampled_actions = np.array(state["sampled_actions"])
+        self.time = np.array(state["time"])
 
 
 def advantages_and_returns(
@@ -159,10 +164,10 @@ def advantages_and_returns(
         values, after = linear_values(rows, obs, next_obs, gamma)
     else:
         with torch.inference_mode():
-            values = critic(obs).squeeze(1).numpy()
-            after = critic(next_obs).squeeze(1).numpy() * ~rows["terminated"]
+            values = to_array(critic(obs).squeeze(1))
+            after = to_array(critic(next_obs).squeeze(1)) * ~rows["terminated"]
     advantages = gae(rows["rewards"], values, after, rows["cut"], gamma, lam)
-    return torch.tensor(advantages), torch.tensor(advantages + values)
+    return to_tensor(advantages, obs.device), to_tensor(advantages + values, obs.device)
 
 
 def gae(rewards: Array, values: Array, after: Array, cut: Array, gamma: float, lam: float) -> Array:
@@ -183,15 +188,17 @@ def gae(rewards: Array, values: Array, after: Array, cut: Array, gamma: float, l
 
 def features(obs: Tensor, time: Array) -> Tensor:
     """What the linear baseline reads (Duan et al., 2016): the observation, its square, the time in
-    hundreds of steps with its square and cube, and 1."""
-    x = obs.to(torch.float64)
-    t = torch.tensor(time, dtype=torch.float64).unsqueeze(1) / 100
+    hundreds of steps with its square and cube, and 1. On the CPU: not every device knows float64."""
+    x = to_tensor(to_array(obs), CPU, torch.float64)
+    t = to_tensor(time, CPU, torch.float64).unsqueeze(1) / 100
     return torch.cat([x, x**2, t, t**2, t**3, torch.ones_like(t)], 1)
 
 
 def ridge(basis: Tensor, targets: Tensor, weight: float = RIDGE) -> Tensor:
     """The coefficients c that make |basis c − targets|² + weight |c|² least."""
-    gram = basis.T @ basis + weight * torch.eye(basis.shape[1], dtype=basis.dtype)
+    gram = basis.T @ basis + weight * torch.eye(
+        basis.shape[1], dtype=basis.dtype, device=basis.device
+    )
     found: Tensor = torch.linalg.lstsq(gram, (basis.T @ targets).unsqueeze(1)).solution
     return found.squeeze(1)
 
@@ -214,11 +221,12 @@ def linear_values(
     lasts = np.flatnonzero(rows["cut"])
     whole = ended[lasts[np.searchsorted(lasts, np.arange(len(ended)))]]
     values, after = np.empty(len(ended), np.float32), np.empty(len(ended), np.float32)
+    obs, next_obs = (to_tensor(to_array(x), CPU) for x in (obs, next_obs))
     for task in np.unique(rows["task"]):
         mine = np.flatnonzero(rows["task"] == task)
         known = whole[mine] if whole[mine].any() else np.ones(len(mine), bool)
         basis = features(obs[mine], rows["time"][mine])
-        fit = ridge(basis[known], torch.tensor(returns[mine][known], dtype=torch.float64))
-        values[mine] = (basis @ fit).numpy()
-        after[mine] = (features(next_obs[mine], rows["time"][mine] + 1) @ fit).numpy()
+        fit = ridge(basis[known], to_tensor(returns[mine][known], CPU, torch.float64))
+        values[mine] = to_array(basis @ fit)
+        after[mine] = to_array(features(next_obs[mine], rows["time"][mine] + 1) @ fit)
     return values, after * ~ended

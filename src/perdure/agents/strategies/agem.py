@@ -16,6 +16,7 @@ import torch
 
 from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.learner import Minibatch, TorchLearner
+from perdure.agents.networks.tensors import to_float
 from perdure.agents.strategies.base import Strategy
 from perdure.agents.strategies.row_memory import Quotas, rows_of
 from perdure.types import Array, State
@@ -32,7 +33,7 @@ class AGEM(Strategy):
         super().__init__(learner)
         check_ranges("agem", rows=(rows, 0, inf))
         self.rows, self.now = rows, 0
-        self.memory = Quotas(quota)
+        self.memory = Quotas(quota, learner.device)
 
     def begin(self) -> None:
         self.memory.begin()
@@ -52,7 +53,7 @@ class AGEM(Strategy):
         self.learner.loss(past)[0].backward()  # type: ignore[no-untyped-call]
         reference = optimizer.grads
         conflict = torch.dot(present, reference)
-        if conflict < 0:
+        if to_float(conflict) < 0:
             present.sub_(reference * (conflict / torch.dot(reference, reference)))
         reference.copy_(present)
 

@@ -39,7 +39,10 @@ NEEDS: dict[str, tuple[Callable[[Offers], bool], str]] = {
         lambda learner: "data" in learner.learns_from,
         "it learns from environments, and this strategy replays labelled inputs",
     ),
-    "logits": (lambda learner: learner.predicts == "logits", "it predicts numbers, not classes"),
+    "logits": (
+        lambda learner: learner.predicts == "logits",
+        "it predicts real numbers, not classes",
+    ),
     "encoder": (
         lambda learner: hasattr(learner, "encode") and hasattr(learner, "decide"),
         "it has no encoder (encode, decide) for the strategy to read from",

@@ -67,7 +67,7 @@ class DGR(Strategy):
         vae, source, teacher = self.generator.net, self.generator.before.net, self.teacher.net
         surprise = vae.loss(batch["obs"], self.rng)
         if source is not None and teacher is not None:
-            replayed = {"obs": source.decoder.draw(len(batch["obs"]), self.rng)}
+            replayed = {"obs": source.decoder.sample(len(batch["obs"]), self.rng)}
             labels = predictions(self.learner, teacher, replayed)
             kept = self.distance(self.learner.predict(replayed), labels)
             loss = self.present * loss + (1 - self.present) * kept

@@ -5,8 +5,8 @@ With the student's logits s and the teacher's s*, at temperature T (Hinton et al
     soft = −T² mean over rows of Σ_c softmax(s*/T)_c log softmax(s/T)_c
     hard = the cross-entropy of s with the label argmax s*
 
-Predictions that are numbers are taken as means of Gaussians of unit spread, whose cross-entropy is,
-up to a constant, mean over rows of ½ ‖s − s*‖².
+Real-valued predictions are taken as means of Gaussians of unit variance, whose cross-entropy is, up
+to a constant, mean over rows of ½ ‖s − s*‖².
 """
 
 from __future__ import annotations
@@ -27,6 +27,6 @@ def hard(student: Tensor, teacher: Tensor) -> Tensor:
     return nn.functional.cross_entropy(student, teacher.argmax(dim=1))
 
 
-def numbers(student: Tensor, teacher: Tensor) -> Tensor:
+def squared_error(student: Tensor, teacher: Tensor) -> Tensor:
     """Half the squared distance, averaged over rows."""
     return (student - teacher).square().sum(dim=1).mean() / 2

@@ -1,4 +1,4 @@
-"""EWC (Kirkpatrick et al., 2017): parameters that mattered to a task are held by springs.
+"""EWC (Kirkpatrick et al., 2017): a quadratic penalty on moving what mattered to a task.
 
 After task k with parameters θ^k and Fisher information F^k, every later task learns::
 
@@ -24,7 +24,7 @@ from perdure.types import Array, State
 
 
 class EWC(Strategy):
-    """One spring a task and parameter.
+    """One penalty a task and parameter.
 
     The Fisher information is the mean over ``samples`` rows of the task, drawn uniformly, each with
     a gradient of its own; ``labels`` says which class a sample stands for. What others compute can
@@ -55,8 +55,8 @@ class EWC(Strategy):
         if divisor not in ("n", "n-1"):
             raise SpecError(f"ewc: divisor must be 'n' or 'n-1', got {divisor!r}")
         self.strength, self.labels, self.group, self.divisor = strength, labels, group, divisor
-        self.seen = Reservoir(samples)
-        self.penalty = QuadraticPenalty()
+        self.seen = Reservoir(samples, learner.device)
+        self.penalty = QuadraticPenalty(learner.device)
 
     def begin(self) -> None:
         self.seen.clear()
@@ -80,7 +80,7 @@ class EWC(Strategy):
             self.penalty.add(found, self.learner.optimizer.weights)
 
     def project(self) -> None:
-        self.penalty.pull(self.learner.optimizer, self.strength)
+        self.penalty.add_gradient(self.learner.optimizer, self.strength)
 
     def state(self) -> dict[str, Array]:
         return {**self.seen.state("seen"), **self.penalty.state()}

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from perdure.agents.networks.learner import Minibatch, TorchLearner
+from perdure.agents.networks.tensors import to_tensor
 from perdure.agents.strategies.persample import Score, evaluating, mean_gradients
 from perdure.agents.strategies.row_memory import rows_of
 from perdure.errors import SpecError
@@ -39,18 +40,19 @@ def fisher(
     """Mean over samples of (∂ −log p(y|x) / ∂θ)².
 
     ``y`` is the most probable class, one drawn from the predictions, or the one given with the
-    data (the gradient is then that of the learner's own loss). Predictions that are numbers are
-    taken as means of Gaussians of unit spread. There the most probable y has no gradient, so that
+    data (the gradient is then that of the learner's own loss). Real-valued predictions are taken as
+    means of Gaussians of unit variance. There the most probable y has no gradient, so that
     both ``predicted`` and ``sampled`` draw it.
     """
     score: Score = partial(_surprise, learner)
     if labels == "given":
         score = partial(_loss, learner)
-    elif labels == "sampled" or learner.predicts == "numbers":
+    elif labels == "sampled" or learner.predicts == "regression":
         with torch.no_grad(), evaluating(learner.net):
             width = learner.predict({name: v[:1] for name, v in rows.items()}).shape[1]
         draw = rng.gumbel if learner.predicts == "logits" else rng.standard_normal
-        noise = torch.tensor(draw(size=(rows_of(rows), width)), dtype=torch.float32)
+        drawn = draw(size=(rows_of(rows), width))
+        noise = to_tensor(drawn, learner.device, torch.float32)
         rows = {**rows, "fisher noise": noise}
     return mean_gradients(learner, rows, score, torch.square, group)
 

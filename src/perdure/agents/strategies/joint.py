@@ -16,9 +16,9 @@ Only for labelled data: with environments, tasks side by side in one block are j
 from __future__ import annotations
 
 import numpy as np
-import torch
 
 from perdure.agents.networks.learner import Minibatch, TorchLearner
+from perdure.agents.networks.tensors import to_tensor
 from perdure.agents.strategies.base import Strategy
 from perdure.agents.strategies.row_memory import Distinct, rows_of
 from perdure.types import Array, State
@@ -48,7 +48,7 @@ class Joint(Strategy):
             task, where = past[k - 1], np.flatnonzero(owner == k)
             drawn = task.at(self.rng.integers(len(task), size=len(where)))
             for name, value in out.items():
-                value[torch.from_numpy(where)] = drawn[name]
+                value[to_tensor(where, value.device)] = drawn[name]
         return out
 
     def state(self) -> dict[str, Array]:

@@ -6,7 +6,7 @@ the task began, and weighed as van de Ven does::
     L = (1/t) ℓ + (1 − 1/t) D(f(x), f'(x))
 
 D is soft distillation at ``temperature``, or with ``hard`` the cross-entropy with the class that f'
-finds most probable. Where predictions are numbers D is half the squared distance.
+finds most probable. Where predictions are real numbers D is half the squared distance.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class LwF(Strategy):
         self.weight = weight
         if hard and learner.predicts != "logits":
             raise SpecError(
-                f"lwf: hard=true needs classes, and {type(learner).__name__} predicts numbers here"
+                f"lwf: hard=true needs classes, and {type(learner).__name__} predicts real numbers here"
             )
         self.temperature, self.hard = temperature, hard
         self.teacher = FrozenCopy(learner.net)
@@ -59,7 +59,7 @@ class LwF(Strategy):
         if now is None:
             now = self.learner.predict(batch)
         if self.learner.predicts != "logits":
-            kept = distillation.numbers(now, before)
+            kept = distillation.squared_error(now, before)
         elif self.hard:
             kept = distillation.hard(now, before)
         else:

@@ -1,4 +1,4 @@
-"""MAS (Aljundi et al., 2018): springs as stiff as the outputs are sensitive to a parameter.
+"""MAS (Aljundi et al., 2018): a quadratic penalty by how sensitive the outputs are to a parameter.
 
 Memory aware synapses. After task k, over rows x of it and with the predictions f(x)::
 
@@ -32,8 +32,8 @@ class MAS(Strategy):
         super().__init__(learner)
         check_ranges("mas", strength=(strength, 0, inf))
         self.strength = strength
-        self.seen = Reservoir(samples)
-        self.penalty = QuadraticPenalty()
+        self.seen = Reservoir(samples, learner.device)
+        self.penalty = QuadraticPenalty(learner.device)
 
     def begin(self) -> None:
         self.seen.clear()
@@ -51,12 +51,12 @@ class MAS(Strategy):
             return learner.predict(rows).square().sum(dim=1).mean()
 
         found = mean_gradients(learner, self.seen.all(), length, torch.abs)
-        if self.penalty.stiffness is not None:
-            found += self.penalty.stiffness
-        self.penalty.hold(found, learner.optimizer.weights)
+        if self.penalty.importance is not None:
+            found += self.penalty.importance
+        self.penalty.set(found, learner.optimizer.weights)
 
     def project(self) -> None:
-        self.penalty.pull(self.learner.optimizer, 2 * self.strength)
+        self.penalty.add_gradient(self.learner.optimizer, 2 * self.strength)
 
     def state(self) -> dict[str, Array]:
         return {**self.seen.state("seen"), **self.penalty.state()}

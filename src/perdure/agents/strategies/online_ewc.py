@@ -1,4 +1,4 @@
-"""Online EWC (Schwarz et al., 2018): one set of springs, held to the newest parameters.
+"""Online EWC (Schwarz et al., 2018): one quadratic penalty, around the newest parameters.
 
 After task k, F̃ ← F^k + decay F̃, and every later task learns::
 
@@ -38,10 +38,10 @@ class OnlineEWC(EWC):
     def end(self) -> None:
         found = self.importance()
         if found is not None:
-            # Springs hold decay F̃: what the penalty uses, and what the next F̃ begins with.
-            old = self.penalty.stiffness
+            # The penalty keeps decay F̃: what it uses, and what the next F̃ begins with.
+            old = self.penalty.importance
             total = found + (torch.zeros_like(found) if old is None else old)
-            self.penalty.hold(self.decay * total, self.learner.optimizer.weights)
+            self.penalty.set(self.decay * total, self.learner.optimizer.weights)
 
 
 strategy = OnlineEWC

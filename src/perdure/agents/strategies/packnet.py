@@ -29,10 +29,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from perdure import arrays
 from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.learner import Minibatch, TorchLearner
+from perdure.agents.networks.tensors import to_array, to_float, to_tensor
 from perdure.agents.strategies.base import Strategy
-from perdure.agents.strategies.distillation import numbers, soft
+from perdure.agents.strategies.distillation import soft, squared_error
 from perdure.agents.strategies.persample import evaluating
 from perdure.agents.strategies.row_memory import Reservoir, rows_of
 from perdure.types import Array, Context, State
@@ -53,16 +55,16 @@ class PackNet(Strategy):
         super().__init__(learner)
         check_ranges("packnet", prune=(prune, 0, 1), retrain=(retrain, 0, inf))
         self.prune, self.retrain = prune, retrain
-        self.seen = Reservoir(memory)
+        self.seen = Reservoir(memory, learner.device)
         self.rows = 0
         """How many rows a minibatch of this task has."""
         self.retraining = False
         weights = learner.optimizer.weights
-        self.owner = torch.zeros(len(weights), dtype=torch.int16)
+        self.owner = torch.zeros(len(weights), dtype=torch.int16, device=weights.device)
         """The task that owns a weight, from 1; 0 is free."""
         self.learned: list[str] = []
         """The task of each number."""
-        self.fixed: Tensor = torch.zeros(len(weights), dtype=torch.bool)
+        self.fixed: Tensor = torch.zeros_like(weights, dtype=torch.bool)
         self.held = weights.clone()
         """Which weights may not move now, and their values."""
         self.layers, self.others, self.norms = _layers(learner)
@@ -95,9 +97,9 @@ class PackNet(Strategy):
         if aim is None:
             return loss
         answers = self.learner.predict(batch)
-        return (
-            soft(answers, aim, 1.0) if self.learner.predicts == "logits" else numbers(answers, aim)
-        )
+        if self.learner.predicts == "logits":
+            return soft(answers, aim, 1.0)
+        return squared_error(answers, aim)
 
     def _material(self) -> Minibatch:
         """The rows to learn again, with the answers to aim at where the learner's own loss will not
@@ -114,7 +116,7 @@ class PackNet(Strategy):
         number, weights = len(self.learned), self.learner.optimizer.weights
         for where in self.layers:
             free = self.owner[where] == 0
-            keep = round((1 - self.prune) * int(free.sum()))
+            keep = round((1 - self.prune) * int(to_float(free.sum())))
             if keep:
                 size = weights[where].abs().masked_fill(~free, -1.0)
                 # A view of the whole: topk names each weight once, ties or not.
@@ -125,7 +127,9 @@ class PackNet(Strategy):
         self._fix(self.owner != number)
         self.retraining = True
         for _ in range(self.retrain if len(self.seen) else 0):
-            drawn = self.rng.integers(len(self.seen), size=self.rows)
+            drawn = to_tensor(
+                self.rng.integers(len(self.seen), size=self.rows), self.learner.device
+            )
             self.learner.descend({name: rows[drawn] for name, rows in material.items()})
         self.retraining = False
         self._fix(self.owner > 0)
@@ -154,9 +158,8 @@ class PackNet(Strategy):
             rows = np.flatnonzero(numbers == number)
             tasks = tuple(ctx.tasks[i] for i in rows)
             part = replace(ctx, tasks=tasks, slots=ctx.slots[rows])
-            for i, action in zip(
-                rows, self._act_as(int(number), np.asarray(obs)[rows], part), strict=True
-            ):
+            seen = arrays.rows_of(obs, rows)
+            for i, action in zip(rows, self._act_as(int(number), seen, part), strict=True):
                 actions[i] = action
         return np.stack(actions)
 
@@ -178,14 +181,14 @@ class PackNet(Strategy):
         return {
             **self.seen.state("seen"),
             "rows": np.array(self.rows),
-            "owner": self.owner.numpy().copy(),
+            "owner": to_array(self.owner).copy(),
             "learned": np.frombuffer(learned, np.uint8).copy(),
         }
 
     def load(self, state: State) -> None:
         self.seen.load("seen", state)
         self.rows = int(state["rows"])
-        self.owner = torch.tensor(state["owner"])
+        self.owner = to_tensor(state["owner"], self.learner.device)
         learned = np.asarray(state["learned"], np.uint8).tobytes().decode()
         self.learned = learned.split("\0") if learned else []
         self._fix(self.owner > 0)

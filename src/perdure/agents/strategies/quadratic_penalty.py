@@ -1,8 +1,9 @@
-"""Springs on parameters, which EWC, online EWC, SI and MAS share.
+"""The quadratic penalty on parameters that EWC, online EWC, SI and MAS share.
 
-A spring of stiffness s_i holds parameter i to a_i with the energy (strength / 2) s_i (θ_i − a_i)².
-Two springs on one parameter act as one: their stiffnesses add up, and it rests at their weighted
-mean. So the springs of all past tasks take two vectors, however many tasks there were.
+With importance Ω_i and anchor a_i of parameter i the penalty is (strength / 2) Σ_i Ω_i (θ_i − a_i)².
+Two penalties on one parameter are, up to a constant, one: importances add up, and the anchor is the
+mean of both weighed by them. So the penalties of all past tasks take two vectors, however many tasks
+there were.
 """
 
 from __future__ import annotations
@@ -10,49 +11,52 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from perdure.agents.networks.adam import Adam
+from perdure.agents.networks.optimizers import Optimizer
+from perdure.agents.networks.tensors import CPU, to_array, to_tensor
 from perdure.types import Array, State
 
 
 class QuadraticPenalty:
-    """One spring for each parameter, as flat vectors in the order of the optimiser."""
+    """Importance and anchor of each parameter, as flat vectors in the order of the optimiser."""
 
-    def __init__(self) -> None:
-        self.stiffness: Tensor | None = None
+    def __init__(self, device: torch.device = CPU) -> None:
+        self.device = device
+        self.importance: Tensor | None = None
         self.anchor: Tensor | None = None
 
-    def hold(self, stiffness: Tensor, anchor: Tensor) -> None:
-        """These springs instead of those there were."""
-        self.stiffness, self.anchor = stiffness.clone(), anchor.clone()
+    def set(self, importance: Tensor, anchor: Tensor) -> None:
+        """This penalty instead of the one there was."""
+        self.importance, self.anchor = importance.clone(), anchor.clone()
 
-    def add(self, stiffness: Tensor, anchor: Tensor) -> None:
-        """These springs besides those there are."""
-        if self.stiffness is None or self.anchor is None:
-            self.hold(stiffness, anchor)
+    def add(self, importance: Tensor, anchor: Tensor) -> None:
+        """This penalty besides the one there is."""
+        if self.importance is None or self.anchor is None:
+            self.set(importance, anchor)
             return
-        total = self.stiffness + stiffness
-        # Where nothing holds, any anchor will do.
-        share = torch.where(total > 0, stiffness / total, torch.ones_like(total))
+        total = self.importance + importance
+        # Where nothing matters, any anchor will do.
+        share = torch.where(total > 0, importance / total, torch.ones_like(total))
         self.anchor = torch.lerp(self.anchor, anchor, share)
-        self.stiffness = total
+        self.importance = total
 
-    def pull(self, optimizer: Adam, strength: float) -> None:
-        """Add the gradient of the energy, without building a graph of it."""
-        if self.stiffness is not None and self.anchor is not None:
-            stretch = optimizer.weights - self.anchor
-            optimizer.grads.addcmul_(self.stiffness, stretch, value=strength)
+    def add_gradient(self, optimizer: Optimizer, strength: float) -> None:
+        """Add the gradient of the penalty to those of the loss, without building a graph of it."""
+        if self.importance is not None and self.anchor is not None:
+            moved = optimizer.weights - self.anchor
+            optimizer.grads.addcmul_(self.importance, moved, value=strength)
 
     def state(self) -> dict[str, Array]:
         """Copies of the vectors, if there are any."""
-        if self.stiffness is None or self.anchor is None:
+        if self.importance is None or self.anchor is None:
             return {}
         return {
-            "stiffness": self.stiffness.numpy().copy(),
-            "anchor": self.anchor.numpy().copy(),
+            "importance": to_array(self.importance).copy(),
+            "anchor": to_array(self.anchor).copy(),
         }
 
     def load(self, state: State) -> None:
         """Take over what :meth:`state` gave."""
-        self.stiffness = self.anchor = None
-        if "stiffness" in state:
-            self.hold(torch.tensor(state["stiffness"]), torch.tensor(state["anchor"]))
+        self.importance = self.anchor = None
+        if "importance" in state:
+            self.importance = to_tensor(state["importance"], self.device)
+            self.anchor = to_tensor(state["anchor"], self.device)

@@ -31,8 +31,8 @@ class Replay(Strategy):
         super().__init__(learner)
         check_ranges("replay", share=(share, 0, inf), quota=(quota, 0, inf))
         self.share = share
-        self.quotas = Quotas(quota) if quota else None
-        self.reservoir = Reservoir(memory)
+        self.quotas = Quotas(quota, learner.device) if quota else None
+        self.reservoir = Reservoir(memory, learner.device)
 
     def begin(self) -> None:
         if self.quotas is not None:

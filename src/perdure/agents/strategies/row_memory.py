@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from perdure.agents.networks.column import Column
-from perdure.agents.networks.encoders import Inputs
+from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import Minibatch
+from perdure.agents.networks.tensors import CPU, to_array, to_tensor
 from perdure.errors import SpecError
 from perdure.types import Array, State
 
@@ -23,10 +24,10 @@ class Reservoir:
     Rows of minibatches, whatever columns they have; room is made when the first come.
     """
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, device: torch.device = CPU) -> None:
         if capacity < 1:
             raise SpecError(f"a memory needs room for at least one row, got {capacity}")
-        self.capacity = capacity
+        self.capacity, self.device = capacity, device
         self._columns: dict[str, Column] = {}
         self.offered = 0
 
@@ -40,7 +41,7 @@ class Reservoir:
 
     def offer(self, batch: Minibatch, rng: np.random.Generator) -> None:
         """Keep each row with the probability that makes the sample uniform."""
-        rows = {name: value.detach().numpy() for name, value in batch.items()}
+        rows = {name: to_array(value) for name, value in batch.items()}
         n = len(next(iter(rows.values())))
         if not self._columns:
             self._columns = {
@@ -61,7 +62,7 @@ class Reservoir:
 
     def at(self, indices: Array) -> Minibatch:
         """The rows at these places."""
-        return {name: torch.tensor(v[indices]) for name, v in self.columns.items()}
+        return {name: to_tensor(v[indices], self.device) for name, v in self.columns.items()}
 
     def all(self) -> Minibatch:
         """Every row."""
@@ -96,8 +97,8 @@ class Reservoir:
 class Quotas:
     """A reservoir of ``quota`` rows for each task."""
 
-    def __init__(self, quota: int) -> None:
-        self.quota = quota
+    def __init__(self, quota: int, device: torch.device = CPU) -> None:
+        self.quota, self.device = quota, device
         self.tasks: list[Reservoir] = []
 
     def held(self, past: int | None = None) -> int:
@@ -106,7 +107,7 @@ class Quotas:
 
     def begin(self) -> None:
         """What is offered from now on belongs to another task."""
-        self.tasks.append(Reservoir(self.quota))
+        self.tasks.append(Reservoir(self.quota, self.device))
 
     def offer(self, batch: Minibatch, rng: np.random.Generator) -> None:
         """Rows of the task that began last."""
@@ -135,7 +136,9 @@ class Quotas:
 
     def load(self, prefix: str, state: State) -> None:
         """Take over rows that :meth:`state` gave."""
-        self.tasks = [Reservoir(self.quota) for _ in range(int(state[f"{prefix}.tasks"]))]
+        self.tasks = [
+            Reservoir(self.quota, self.device) for _ in range(int(state[f"{prefix}.tasks"]))
+        ]
         for k, task in enumerate(self.tasks):
             task.load(f"{prefix}{k}", state)
 
@@ -155,7 +158,7 @@ class Distinct:
 
     def offer(self, batch: Minibatch) -> None:
         """Keep the rows that are new."""
-        rows = {name: value.detach().numpy() for name, value in batch.items()}
+        rows = {name: to_array(value) for name, value in batch.items()}
         self._keep({**rows, "obs": self.inputs.packed(batch["obs"])})
 
     def _keep(self, rows: dict[str, Array]) -> None:
@@ -182,7 +185,8 @@ class Distinct:
 
     def at(self, indices: Array) -> Minibatch:
         """The rows at these places."""
-        rows = {name: torch.tensor(v[indices]) for name, v in self.columns.items()}
+        device = self.inputs.device
+        rows = {name: to_tensor(v[indices], device) for name, v in self.columns.items()}
         return {**rows, "obs": self.inputs.unpacked(rows["obs"])}
 
     def state(self, prefix: str) -> dict[str, Array]:

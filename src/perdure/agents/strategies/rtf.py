@@ -77,7 +77,9 @@ class RtF(Strategy):
         self.temperature, self.parts = temperature, cast(Encoded, learner)
         kind, shape = chosen("rtf", learner, likelihood), learner.inputs.shape
         with torch.no_grad(), evaluating(learner.net):
-            features = self.parts.encode({"obs": torch.zeros(1, *shape)}).shape[1]
+            features = self.parts.encode(
+                {"obs": torch.zeros(1, *shape, device=learner.device)}
+            ).shape[1]
         self.feedback = Companion(
             learner,
             decoder_lr,
@@ -106,7 +108,7 @@ class RtF(Strategy):
         loss = loss + self.surprise(batch["obs"], features)
         if source is None or teacher is None:
             return loss
-        x = source.decoder.draw(len(batch["obs"]), self.rng)
+        x = source.decoder.sample(len(batch["obs"]), self.rng)
         labels = predictions(learner, teacher, {"obs": x})
         features = self.parts.encode({"obs": x})
         kept = distillation.soft(self.parts.decide(features), labels, self.temperature)

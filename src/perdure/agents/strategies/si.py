@@ -1,4 +1,4 @@
-"""SI (Zenke et al., 2017): springs as stiff as each parameter's part in the fall of the loss.
+"""SI (Zenke et al., 2017): a quadratic penalty by each parameter's part in the fall of the loss.
 
 Synaptic intelligence. In every step, with the gradient g of the whole loss and the move Δθ that the
 optimiser made::
@@ -19,6 +19,7 @@ import torch
 
 from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.learner import TorchLearner
+from perdure.agents.networks.tensors import to_array, to_tensor
 from perdure.agents.strategies.base import Strategy
 from perdure.agents.strategies.quadratic_penalty import QuadraticPenalty
 from perdure.types import Array, State
@@ -31,7 +32,7 @@ class SI(Strategy):
         super().__init__(learner)
         check_ranges("si", strength=(strength, 0, inf), damping=(damping, 1e-12, inf))
         self.strength, self.damping = strength, damping
-        self.penalty = QuadraticPenalty()
+        self.penalty = QuadraticPenalty(learner.device)
         weights = learner.optimizer.weights
         self.start = weights.clone()
         """Parameters when the task began."""
@@ -44,7 +45,7 @@ class SI(Strategy):
 
     def project(self) -> None:
         optimizer = self.learner.optimizer
-        self.penalty.pull(optimizer, 2 * self.strength)
+        self.penalty.add_gradient(optimizer, 2 * self.strength)
         # Copied because clipping shortens the gradient: the fall of the loss is by the whole one.
         self.gradient.copy_(optimizer.grads)
         self.before.copy_(optimizer.weights)
@@ -56,17 +57,17 @@ class SI(Strategy):
     def end(self) -> None:
         weights = self.learner.optimizer.weights
         found = self.path / ((weights - self.start).square_() + self.damping)
-        if self.penalty.stiffness is not None:
-            found += self.penalty.stiffness
-        self.penalty.hold(found, weights)
+        if self.penalty.importance is not None:
+            found += self.penalty.importance
+        self.penalty.set(found, weights)
 
     def state(self) -> dict[str, Array]:
-        mine = {"start": self.start.numpy().copy(), "path": self.path.numpy().copy()}
+        mine = {"start": to_array(self.start).copy(), "path": to_array(self.path).copy()}
         return {**mine, **self.penalty.state()}
 
     def load(self, state: State) -> None:
-        self.start.copy_(torch.tensor(state["start"]))
-        self.path.copy_(torch.tensor(state["path"]))
+        self.start.copy_(to_tensor(state["start"], self.start.device))
+        self.path.copy_(to_tensor(state["path"], self.path.device))
         self.penalty.load(state)
 
 

@@ -23,9 +23,11 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from perdure.agents.networks.adam import Adam
-from perdure.agents.networks.encoders import is_image, is_symbols, mlp
+from perdure.agents.networks.encoders import mlp
+from perdure.agents.networks.inputs import is_image, is_symbols, space_leaves
 from perdure.agents.networks.learner import N, TorchLearner, network, pack, unpack
+from perdure.agents.networks.optimizers import Adam
+from perdure.agents.networks.tensors import CPU, to_tensor
 from perdure.agents.strategies.frozen_copy import FrozenCopy
 from perdure.errors import SpecError
 from perdure.seeds import seed_for
@@ -37,7 +39,11 @@ LEAST_SPREAD = -4.0
 
 
 def fitting(space: gymnasium.Space[Any]) -> Likelihood:
-    """Bernoulli where a learner's inputs lie in [0, 1], else Gaussian."""
+    """Bernoulli where a learner's inputs lie in [0, 1], else Gaussian; of a nested space Bernoulli if
+    all parts are."""
+    if isinstance(space, (spaces.Dict, spaces.Tuple)):
+        kinds = {fitting(part) for part in space_leaves(space).values()}
+        return "bernoulli" if kinds == {"bernoulli"} else "gaussian"
     if not isinstance(space, spaces.Box) or is_symbols(space):
         return "bernoulli"  # One-hot vectors.
     if is_image(space) and np.dtype(space.dtype) == np.uint8:
@@ -74,7 +80,9 @@ class Decoder(nn.Module):
         self.net = nn.Sequential(
             mlp([latent, *hidden], nn.ReLU), nn.Linear([latent, *hidden][-1], self.numbers)
         )
-        self.raw = nn.Parameter(torch.zeros(self.numbers)) if likelihood == "gaussian" else None
+        self.raw: nn.Parameter | None = None
+        if likelihood == "gaussian":
+            self.raw = nn.Parameter(torch.zeros(self.numbers, device=CPU))
 
     def log_spread(self) -> Tensor | None:
         """Logs of the Gaussians' spreads; None with Bernoullis. They come near the smallest value but
@@ -95,14 +103,15 @@ class Decoder(nn.Module):
         return (z_score.square() / 2 + log).sum(dim=1)
 
     @torch.no_grad()
-    def draw(self, rows: int, rng: np.random.Generator) -> Tensor:
+    def sample(self, rows: int, rng: np.random.Generator) -> Tensor:
         """Inputs of latents drawn from N(0, I)."""
-        x: Tensor = self.net(normal(rng, rows, self.latent))
+        device = next(self.parameters()).device
+        x: Tensor = self.net(normal(rng, device, rows, self.latent))
         log = self.log_spread()
         if log is None:
             x = torch.sigmoid(x)
         else:
-            x = x + torch.exp(log) * normal(rng, rows, self.numbers)
+            x = x + torch.exp(log) * normal(rng, device, rows, self.numbers)
         return x.view(rows, *self.shape)
 
 
@@ -127,14 +136,14 @@ def bound(
 ) -> Tensor:
     """V(x), given the latent's mean and log-variance."""
     mean, logvar = latent
-    z = mean + torch.exp(logvar / 2) * normal(rng, *mean.shape)
+    z = mean + torch.exp(logvar / 2) * normal(rng, mean.device, *mean.shape)
     divergence = (mean.square() + logvar.exp() - 1 - logvar).sum(dim=1) / 2
     return (decoder.surprise(z, x) + divergence).mean() / decoder.numbers
 
 
-def normal(rng: np.random.Generator, *shape: int) -> Tensor:
+def normal(rng: np.random.Generator, device: torch.device, *shape: int) -> Tensor:
     """Standard normal noise from the agent's generator."""
-    return torch.tensor(rng.standard_normal(shape, dtype=np.float32))
+    return to_tensor(rng.standard_normal(shape, dtype=np.float32), device)
 
 
 class Companion(Generic[N]):
@@ -143,7 +152,7 @@ class Companion(Generic[N]):
     def __init__(self, learner: TorchLearner, lr: float, build: Callable[[], N]) -> None:
         # An address of its own: it must not begin with the learner's random numbers.
         setup = replace(learner.setup, seed=seed_for(learner.setup.seed, "companion"))
-        self.net = network(setup, build)
+        self.net = network(setup, learner.device, build)
         self.optimizer = Adam(self.net.parameters(), lr or learner.optimizer.lr)
         self.before = FrozenCopy(self.net)
 
@@ -157,14 +166,14 @@ class Companion(Generic[N]):
         """Everything, as arrays."""
         return {
             **pack(self.net, "companion"),
-            **self.optimizer.state("companion adam"),
+            **self.optimizer.state("companion optimizer"),
             **self.before.state("companion before"),
         }
 
     def load(self, state: State) -> None:
         """Take over what :meth:`state` gave."""
         unpack(self.net, "companion", state)
-        self.optimizer.load("companion adam", state)
+        self.optimizer.load("companion optimizer", state)
         self.before.load("companion before", state)
 
 

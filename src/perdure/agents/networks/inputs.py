@@ -1,0 +1,200 @@
+"""Observations as tensors: vectors, discrete values, images, and nested spaces of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from gymnasium import spaces
+from torch import Tensor
+
+from perdure.agents.networks.tensors import CPU, to_array, to_tensor
+from perdure.arrays import leaves
+from perdure.errors import SpecError
+from perdure.types import Array
+
+SYMBOL_SIDE = 16
+"""A uint8 image no wider or higher than this is a map of symbols, not a picture: MiniGrid's 7×7×3
+holds object, colour and state numbers, where 8 is not "nearly 9"."""
+SYMBOLS = 11
+"""Symbols told apart in each channel of such a map; greater numbers share the last one."""
+
+
+def is_image(space: gymnasium.Space[Any]) -> bool:
+    """Whether observations have rows, columns and channels."""
+    return isinstance(space, spaces.Box) and len(space.shape) == 3 and min(space.shape[:2]) > 1
+
+
+def is_symbols(space: gymnasium.Space[Any]) -> bool:
+    """Whether observations are a small map of symbol numbers, such as MiniGrid's."""
+    return (
+        is_image(space)
+        and np.dtype(space.dtype) == np.uint8
+        and max(space.shape or (0,)) <= SYMBOL_SIDE
+    )
+
+
+def space_leaves(space: gymnasium.Space[Any], name: str = "") -> dict[str, gymnasium.Space[Any]]:
+    """The parts of a nested space by the paths that :func:`perdure.arrays.leaves` gives to the
+    arrays of its observations; a space that is not nested is its only part."""
+    if isinstance(space, spaces.Dict):
+        parts = [(str(key), part) for key, part in space.spaces.items()]
+    elif isinstance(space, spaces.Tuple):
+        parts = [(str(k), part) for k, part in enumerate(space.spaces)]
+    else:
+        return {name: space}
+    found: dict[str, gymnasium.Space[Any]] = {}
+    for key, part in parts:
+        found |= space_leaves(part, f"{name}/{key}" if name else key)
+    return found
+
+
+def channels_last(x: Tensor) -> Tensor:
+    """Images with each pixel's channels side by side in memory, where convolutions are quickest;
+    other tensors as they are."""
+    return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
+
+
+class Part:
+    """One space that is not nested: how its rows become floats."""
+
+    def __init__(self, space: gymnasium.Space[Any]) -> None:
+        self.dtype: np.dtype[Any] = np.dtype(space.dtype or np.float32)
+        self.row = tuple(space.shape or ())
+        """Shape of an observation."""
+        self.shape: tuple[int, ...]
+        """Shape of a row as networks read it: flat, or (channels, height, width)."""
+        self.scale = 1.0
+        self._offsets: Array | None = None
+        self._permute: tuple[int, ...] | None = None
+        match space:
+            case spaces.Discrete():
+                self._offsets, self.shape = np.array([-space.start]), (int(space.n),)
+            case spaces.MultiDiscrete():
+                sizes = space.nvec.ravel()
+                starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+                self._offsets = starts - space.start.ravel()
+                self.shape = (int(sizes.sum()),)
+            case spaces.MultiBinary():
+                self.shape = (prod(self.row),)
+            case spaces.Box() if is_symbols(space):
+                cells = prod(self.row)
+                self._offsets, self.shape = np.arange(cells) * SYMBOLS, (cells * SYMBOLS,)
+            case spaces.Box() if is_image(space):
+                # Channels last becomes channels first, whole bytes become fractions.
+                last = self.row[2] <= self.row[0]
+                self._permute = (0, 3, 1, 2) if last else (0, 1, 2, 3)
+                self.shape = tuple(self.row[i - 1] for i in self._permute[1:])
+                if self.dtype == np.uint8:
+                    self.scale = 1 / 255
+            case spaces.Box():
+                self.shape = (prod(self.row),)
+            case _:
+                raise SpecError(
+                    f"a network cannot read observations of {space}: expected Box, Discrete, "
+                    "MultiDiscrete, MultiBinary, or a Dict or Tuple of these; change it with a "
+                    "wrapper such as gymnasium.wrappers.TransformObservation"
+                )
+        self._symbols = is_symbols(space)
+        self.is_image = self._permute is not None
+        self.fits_bytes = self._offsets is not None or self.scale != 1
+        """Whether what networks read are bytes, scaled."""
+
+    def __call__(self, obs: Any, device: torch.device) -> Tensor:
+        """A batch as the network of this part reads it."""
+        if self.is_image:
+            y = self.to_image(to_tensor(np.asarray(obs), device, torch.float32))
+            return channels_last(y).mul_(self.scale)
+        return self.flat(obs, device)
+
+    def flat(self, obs: Any, device: torch.device) -> Tensor:
+        """A batch with one axis beside the rows; images in the order of their space."""
+        x = np.asarray(obs)
+        n = len(x)
+        if self._offsets is not None:
+            hot = x.reshape(n, -1)
+            if self._symbols:
+                hot = np.minimum(hot, SYMBOLS - 1)
+            index = hot + (self._offsets + np.arange(n)[:, None] * self.shape[0])
+            out = torch.zeros(n, *self.shape, device=device)
+            out.view(-1)[to_tensor(index.ravel(), device)] = 1.0
+            return out
+        y = to_tensor(x.reshape(n, -1), device, torch.float32)
+        return y if self.scale == 1 else y.mul_(self.scale)
+
+    def to_image(self, rows: Tensor) -> Tensor:
+        """Rows in the order of the space, flat or not, as images with their channels first."""
+        assert self._permute is not None
+        return rows.reshape(-1, *self.row).permute(self._permute)
+
+
+class Inputs:
+    """A batch of observations as one float32 tensor.
+
+    A space that is not nested is read as it is: flat, or images with channels first. Of a Dict or
+    Tuple the tensor is (rows, numbers): its parts flat, one after the other in the order of the
+    space, so that minibatches stay plain tensors for learners and strategies. The encoder (see
+    ``encoders.py``) takes them apart again.
+
+    Rows keep their own type (uint8 stays a byte) until they come here, so that rollouts and replay
+    stay small. Of a nested space they are kept in a column for each part: ``obs/camera``.
+    """
+
+    def __init__(self, space: gymnasium.Space[Any], device: torch.device = CPU) -> None:
+        self.device = device
+        self.nested = isinstance(space, (spaces.Dict, spaces.Tuple))
+        self.parts = {path: Part(part) for path, part in space_leaves(space).items()}
+        if not self.parts:
+            raise SpecError(f"a network cannot read observations of {space}: it has no parts")
+        self._only = next(iter(self.parts.values()))
+        self.shape: tuple[int, ...] = self._only.shape
+        """Of a row of the tensor."""
+        if self.nested:
+            self.shape = (sum(prod(part.shape) for part in self.parts.values()),)
+        self.has_images = any(part.is_image for part in self.parts.values())
+
+    def __call__(self, obs: Any) -> Tensor:
+        """The tensor of a batch; rows of ``obs``, or of each of its parts, are observations."""
+        if not self.nested:
+            return self._only(obs, self.device)
+        found = leaves(obs)
+        return torch.cat([p.flat(found[path], self.device) for path, p in self.parts.items()], 1)
+
+    # Rows in the columns of a replay or rollout.
+
+    def columns(self, name: str) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+        """Shape and type of each column that keeps observations."""
+        return {self._column(name, path): (p.row, p.dtype) for path, p in self.parts.items()}
+
+    def rows(self, name: str, obs: Any) -> dict[str, Any]:
+        """A batch of observations, by column."""
+        if not self.nested:
+            return {name: obs}
+        return {self._column(name, path): value for path, value in leaves(obs).items()}
+
+    def gather(self, name: str, rows: Mapping[str, Array]) -> Any:
+        """The observations in some rows, as :meth:`__call__` reads them."""
+        if not self.nested:
+            return rows[name]
+        return {path: rows[self._column(name, path)] for path in self.parts}
+
+    def _column(self, name: str, path: str) -> str:
+        return f"{name}/{path}" if self.nested else name
+
+    # Rows of tensors, kept by strategies.
+
+    def packed(self, x: Tensor) -> Array:
+        """The same rows as bytes where they came as bytes or are ones and zeros, else as they are."""
+        if self.nested or not self._only.fits_bytes:
+            return to_array(x)
+        return to_array(x.detach().div(self._only.scale).round_().to(torch.uint8))
+
+    def unpacked(self, rows: Tensor) -> Tensor:
+        """Rows that :meth:`packed` gave, bit by bit as they were."""
+        if self.nested or not self._only.fits_bytes:
+            return rows
+        return rows.to(torch.float32).mul_(self._only.scale)
