@@ -132,6 +132,21 @@ def leaves(tree: Any, name: str = "") -> dict[str, Any]:
     return found
 
 
+def nested(parts: Mapping[str, Any]) -> Any:
+    """Arrays named by their path as nested dicts again; where all names of a level are numbers, a
+    tuple."""
+    if set(parts) == {""}:
+        return parts[""]
+    groups: dict[str, dict[str, Any]] = {}
+    for name, value in parts.items():
+        head, _, rest = name.partition("/")
+        groups.setdefault(head, {})[rest] = value
+    found = {head: nested(group) for head, group in groups.items()}
+    if all(head.isdigit() for head in found):
+        return tuple(found[str(k)] for k in range(len(found)))
+    return found
+
+
 def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
     """A nested observation of the same structure with a function applied to each array."""
     if isinstance(tree, Mapping):

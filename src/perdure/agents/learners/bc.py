@@ -124,13 +124,16 @@ class BCAgent(TorchLearner):
                 f"bc learns from demonstrations, got {type(batch).__name__}: expose it to epochs or "
                 "batches"
             )
-        targets = np.asarray(batch.targets, np.float32).reshape(len(batch), -1)
-        scaled = to_tensor((targets - self.middle) / self.half, self.device)
-        inputs = self.inputs(batch.inputs)
+        rows = self.minibatch(batch)
         if self.standard is not None:
-            self.standard.fit(inputs)
+            self.standard.fit(rows["obs"])
         self.optimizer.advance(ctx.progress)
-        return self.descend({"obs": inputs, "targets": scaled})
+        return self.descend(rows)
+
+    def minibatch(self, examples: Examples) -> Minibatch:
+        targets = np.asarray(examples.targets, np.float32).reshape(len(examples), -1)
+        scaled = to_tensor((targets - self.middle) / self.half, self.device)
+        return self.labelled(examples, scaled)
 
     def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
         answers = self.predict(batch)

@@ -80,9 +80,12 @@ class ClassifierAgent(TorchLearner):
                 f"classifier learns from labelled data, got {type(batch).__name__}: expose it to "
                 "epochs or batches"
             )
-        targets = to_tensor(batch.targets, self.device, torch.int64) - self.start
         self.optimizer.advance(ctx.progress)
-        return self.descend({"obs": self.inputs(batch.inputs), "targets": targets})
+        return self.descend(self.minibatch(batch))
+
+    def minibatch(self, examples: Examples) -> Minibatch:
+        targets = to_tensor(examples.targets, self.device, torch.int64) - self.start
+        return self.labelled(examples, targets)
 
     def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
         features = self.encode(batch)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from math import isinf
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -16,7 +17,7 @@ from perdure.agents.networks.inputs import Inputs, channels_last
 from perdure.agents.networks.optimizers import Optimizer
 from perdure.agents.networks.tensors import resolve_device, to_array, to_floats, to_tensor
 from perdure.seeds import seed_for
-from perdure.types import Array, Context, Setup, State
+from perdure.types import Array, Context, Examples, Setup, State
 
 if TYPE_CHECKING:
     from perdure.agents.strategies.base import Strategy
@@ -63,6 +64,20 @@ class TorchLearner(TorchAgent):
     last_outputs: Mapping[str, Tensor] = {}
     """What the last loss made on its way, where it did: its ``predictions``, the ``features`` they
     were read from. They save a strategy a second pass through the network."""
+
+    def minibatch(self, examples: Examples) -> Minibatch:
+        """Examples as the loss takes them; a learner of data writes it with :meth:`labelled`."""
+        raise NotImplementedError(f"{type(self).__name__} does not learn from data")
+
+    def labelled(self, examples: Examples, targets: Tensor) -> Minibatch:
+        """A minibatch of examples and their targets. Where each is from is told as well, if it can
+        be looked up again: ``source`` and ``index``."""
+        batch = {"obs": self.inputs(examples.inputs), "targets": targets}
+        if examples.source >= 0 and examples.indices is not None:
+            sources = np.full(len(examples), examples.source)
+            batch["source"] = to_tensor(sources, self.device, torch.int64)
+            batch["index"] = to_tensor(examples.indices, self.device, torch.int64)
+        return batch
 
     @abstractmethod
     def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:

@@ -18,7 +18,7 @@ from perdure.agents.networks.learner import Minibatch, TorchLearner
 from perdure.agents.strategies.base import Strategy
 from perdure.agents.strategies.fisher import Labels, check_labels, fisher
 from perdure.agents.strategies.quadratic_penalty import QuadraticPenalty
-from perdure.agents.strategies.row_memory import Reservoir, rows_of
+from perdure.agents.strategies.row_memory import Reservoir, RowFormat, rows_of
 from perdure.errors import SpecError
 from perdure.types import Array, State
 
@@ -55,7 +55,7 @@ class EWC(Strategy):
         if divisor not in ("n", "n-1"):
             raise SpecError(f"ewc: divisor must be 'n' or 'n-1', got {divisor!r}")
         self.strength, self.labels, self.group, self.divisor = strength, labels, group, divisor
-        self.seen = Reservoir(samples, learner.device)
+        self.seen = Reservoir(samples, RowFormat(learner))
         self.penalty = QuadraticPenalty(learner.device)
 
     def begin(self) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from perdure.agents.networks.learner import Minibatch, TorchLearner
 from perdure.agents.networks.tensors import to_tensor
 from perdure.agents.strategies.base import Strategy
-from perdure.agents.strategies.row_memory import Distinct, rows_of
+from perdure.agents.strategies.row_memory import Distinct, RowFormat, rows_of
 from perdure.types import Array, State
 
 
@@ -34,7 +34,7 @@ class Joint(Strategy):
         self.memory: list[Distinct] = []
 
     def begin(self) -> None:
-        self.memory.append(Distinct(self.learner.inputs))
+        self.memory.append(Distinct(self.learner.inputs, RowFormat(self.learner)))
 
     def extend(self, batch: Minibatch) -> Minibatch:
         self.memory[-1].offer(batch)
@@ -58,7 +58,10 @@ class Joint(Strategy):
         return out
 
     def load(self, state: State) -> None:
-        self.memory = [Distinct(self.learner.inputs) for _ in range(int(state["tasks kept"]))]
+        self.memory = [
+            Distinct(self.learner.inputs, RowFormat(self.learner))
+            for _ in range(int(state["tasks kept"]))
+        ]
         for k, task in enumerate(self.memory):
             task.load(f"memory{k}", state)
 

@@ -21,7 +21,7 @@ from perdure.agents.networks.learner import Minibatch, TorchLearner
 from perdure.agents.strategies.base import Strategy
 from perdure.agents.strategies.persample import mean_gradients
 from perdure.agents.strategies.quadratic_penalty import QuadraticPenalty
-from perdure.agents.strategies.row_memory import Reservoir
+from perdure.agents.strategies.row_memory import Reservoir, RowFormat
 from perdure.types import Array, State
 
 
@@ -32,7 +32,7 @@ class MAS(Strategy):
         super().__init__(learner)
         check_ranges("mas", strength=(strength, 0, inf))
         self.strength = strength
-        self.seen = Reservoir(samples, learner.device)
+        self.seen = Reservoir(samples, RowFormat(learner))
         self.penalty = QuadraticPenalty(learner.device)
 
     def begin(self) -> None:

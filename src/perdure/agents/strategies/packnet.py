@@ -36,7 +36,7 @@ from perdure.agents.networks.tensors import to_array, to_float, to_tensor
 from perdure.agents.strategies.base import Strategy
 from perdure.agents.strategies.distillation import soft, squared_error
 from perdure.agents.strategies.persample import evaluating
-from perdure.agents.strategies.row_memory import Reservoir, rows_of
+from perdure.agents.strategies.row_memory import Reservoir, RowFormat, rows_of
 from perdure.types import Array, Context, State
 
 NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm)
@@ -55,7 +55,7 @@ class PackNet(Strategy):
         super().__init__(learner)
         check_ranges("packnet", prune=(prune, 0, 1), retrain=(retrain, 0, inf))
         self.prune, self.retrain = prune, retrain
-        self.seen = Reservoir(memory, learner.device)
+        self.seen = Reservoir(memory, RowFormat(learner))
         self.rows = 0
         """How many rows a minibatch of this task has."""
         self.retraining = False

@@ -16,23 +16,36 @@ from math import inf
 from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.learner import Minibatch, TorchLearner
 from perdure.agents.strategies.base import Strategy
-from perdure.agents.strategies.row_memory import Quotas, Reservoir, joined, rows_of
+from perdure.agents.strategies.row_memory import Keep, Quotas, Reservoir, RowFormat, joined, rows_of
 from perdure.types import Array, State
 
 
 class Replay(Strategy):
-    """Replays ``share`` rows of the past for every row of the present."""
+    """Replays ``share`` rows of the past for every row of the present.
+
+    Examples of a data set are kept as references into it (``keep="references"``), which cost nothing;
+    who cannot ask the data again keeps ``copies``, in their own type, of at most ``megabytes`` (of
+    each task, with ``quota``) if that is given. Transitions are always copied.
+    """
 
     needs = ("replay",)
 
     def __init__(
-        self, learner: TorchLearner, memory: int = 1000, quota: int = 0, share: float = 1.0
+        self,
+        learner: TorchLearner,
+        memory: int = 1000,
+        quota: int = 0,
+        share: float = 1.0,
+        keep: Keep = "references",
+        megabytes: float = 0.0,
     ) -> None:
         super().__init__(learner)
         check_ranges("replay", share=(share, 0, inf), quota=(quota, 0, inf))
+        check_ranges("replay", megabytes=(megabytes, 0, inf))
         self.share = share
-        self.quotas = Quotas(quota, learner.device) if quota else None
-        self.reservoir = Reservoir(memory, learner.device)
+        form, most = RowFormat(learner, keep), int(megabytes * 1e6)
+        self.quotas = Quotas(quota, form, most) if quota else None
+        self.reservoir = Reservoir(memory, form, most)
 
     def begin(self) -> None:
         if self.quotas is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -12,22 +12,88 @@ from torch import Tensor
 
 from perdure.agents.networks.column import Column
 from perdure.agents.networks.inputs import Inputs
-from perdure.agents.networks.learner import Minibatch
+from perdure.agents.networks.learner import Minibatch, TorchLearner
 from perdure.agents.networks.tensors import CPU, to_array, to_tensor
+from perdure.arrays import leaves, nested
 from perdure.errors import SpecError
-from perdure.types import Array, State
+from perdure.types import Array, Examples, State
+
+Keep = Literal["references", "copies"]
+KEEPS: tuple[Keep, ...] = ("references", "copies")
+
+
+class RowFormat:
+    """How rows of minibatches are kept: as references into past data where they have a source, or
+    as copies in their own type.
+
+    A reference is two numbers, and the data is asked for the example again when it is needed. A copy
+    of an example holds its inputs as they came (an image as bytes). Rows without a source, such as
+    those of an environment, are copied as the learner had them.
+    """
+
+    def __init__(self, learner: TorchLearner | None = None, keep: Keep = "references") -> None:
+        if keep not in KEEPS:
+            raise SpecError(f"keep must be one of {', '.join(KEEPS)}, got {keep!r}")
+        self.learner, self.keep = learner, keep
+        self.device = CPU if learner is None else learner.device
+
+    def pack(self, batch: Minibatch) -> dict[str, Array]:
+        """What is kept of each row, by column."""
+        if "source" not in batch or self.learner is None:
+            return {name: to_array(value) for name, value in batch.items()}
+        where = {name: to_array(batch[name]) for name in ("source", "index")}
+        if self.keep == "references":
+            return where
+        found = [self._raw(int(source), where) for source in np.unique(where["source"])]
+        columns = {name: np.concatenate([part[name] for _, part in found]) for name in found[0][1]}
+        order = np.argsort(np.concatenate([rows for rows, _ in found]), kind="stable")
+        return {**where, **{name: column[order] for name, column in columns.items()}}
+
+    def _raw(self, source: int, where: Mapping[str, Array]) -> tuple[Array, dict[str, Array]]:
+        """The rows that are of one source, and their examples as they came."""
+        rows = np.flatnonzero(where["source"] == source)
+        examples = self._examples(source, where["index"][rows])
+        inputs = {f"inputs/{k}" if k else "inputs": v for k, v in leaves(examples.inputs).items()}
+        return rows, {**inputs, "targets": np.asarray(examples.targets)}
+
+    def unpack(self, columns: Mapping[str, Array]) -> Minibatch:
+        """Rows as the learner's loss takes them."""
+        if "source" not in columns:
+            return {name: to_tensor(v, self.device) for name, v in columns.items()}
+        assert self.learner is not None
+        parts, order = [], []
+        for source in np.unique(columns["source"]):
+            rows = np.flatnonzero(columns["source"] == source)
+            parts.append(self.learner.minibatch(self._again(int(source), rows, columns)))
+            order.append(rows)
+        if len(parts) == 1:
+            return parts[0]
+        back = to_tensor(np.argsort(np.concatenate(order), kind="stable"), self.device)
+        return {name: torch.cat([p[name] for p in parts])[back] for name in parts[0]}
+
+    def _again(self, source: int, rows: Array, columns: Mapping[str, Array]) -> Examples:
+        index = columns["index"][rows]
+        if "targets" not in columns:
+            return self._examples(source, index)
+        inputs = nested({k: v[rows] for k, v in columns.items() if k.startswith("inputs")})
+        return Examples(inputs["inputs"], columns["targets"][rows], source, index)
+
+    def _examples(self, source: int, index: Array) -> Examples:
+        assert self.learner is not None and self.learner.setup.examples is not None
+        return self.learner.setup.examples(source, index)
 
 
 class Reservoir:
     """A uniform sample of all rows it was ever offered (Vitter's algorithm R).
 
-    Rows of minibatches, whatever columns they have; room is made when the first come.
+    Rows of minibatches, whatever columns they have; room is made when the first come: for
+    ``capacity`` rows, or for as many of them as ``max_bytes`` hold, if that is given.
     """
 
-    def __init__(self, capacity: int, device: torch.device = CPU) -> None:
+    def __init__(self, capacity: int, form: RowFormat | None = None, max_bytes: int = 0) -> None:
         if capacity < 1:
             raise SpecError(f"a memory needs room for at least one row, got {capacity}")
-        self.capacity, self.device = capacity, device
+        self.capacity, self.max_bytes, self.form = capacity, max_bytes, form or RowFormat()
         self._columns: dict[str, Column] = {}
         self.offered = 0
 
@@ -41,20 +107,31 @@ class Reservoir:
 
     def offer(self, batch: Minibatch, rng: np.random.Generator) -> None:
         """Keep each row with the probability that makes the sample uniform."""
-        rows = {name: to_array(value) for name, value in batch.items()}
-        n = len(next(iter(rows.values())))
+        n = rows_of(batch)
         if not self._columns:
-            self._columns = {
-                name: Column(self.capacity, v.shape[1:], v.dtype) for name, v in rows.items()
-            }
+            self._make_room(self.form.pack({name: v[:1] for name, v in batch.items()}))
         numbers = np.arange(self.offered, self.offered + n)
         # Row number i (from 0) takes any of i + 1 places; those beyond the capacity are none. Of
         # several rows with the same place the last stays, as if they had come one by one.
         places = np.where(numbers < self.capacity, numbers, rng.integers(numbers + 1))
         keep = places < self.capacity
-        for name, v in rows.items():
-            self._columns[name].write(places[keep], v[keep])
         self.offered += n
+        if not keep.any():
+            return
+        chosen = batch
+        if not keep.all():
+            rows = to_tensor(np.flatnonzero(keep), next(iter(batch.values())).device)
+            chosen = {name: v[rows] for name, v in batch.items()}
+        for name, v in self.form.pack(chosen).items():
+            self._columns[name].write(places[keep], v)
+
+    def _make_room(self, row: Mapping[str, Array]) -> None:
+        if self.max_bytes:
+            size = sum(v.nbytes for v in row.values())
+            self.capacity = max(1, min(self.capacity, self.max_bytes // size))
+        self._columns = {
+            name: Column(self.capacity, v.shape[1:], v.dtype) for name, v in row.items()
+        }
 
     def draw(self, rows: int, rng: np.random.Generator) -> Minibatch:
         """Rows drawn uniformly, with replacement."""
@@ -62,7 +139,7 @@ class Reservoir:
 
     def at(self, indices: Array) -> Minibatch:
         """The rows at these places."""
-        return {name: to_tensor(v[indices], self.device) for name, v in self.columns.items()}
+        return self.form.unpack({name: v[indices] for name, v in self.columns.items()})
 
     def all(self) -> Minibatch:
         """Every row."""
@@ -77,12 +154,12 @@ class Reservoir:
         out: dict[str, Any] = {
             f"{prefix}.{name}": column.state(len(self)) for name, column in self._columns.items()
         }
-        out[f"{prefix}.offered"] = np.array(self.offered)
+        out[f"{prefix}.offered"] = np.array([self.offered, self.capacity])
         return out
 
     def load(self, prefix: str, state: State) -> None:
         """Take over rows that :meth:`state` gave."""
-        self.offered = int(state[f"{prefix}.offered"])
+        self.offered, self.capacity = (int(n) for n in state[f"{prefix}.offered"])
         before, self._columns = self._columns, {}
         for key, value in state.items():
             if key.startswith(f"{prefix}.") and key != f"{prefix}.offered":
@@ -97,9 +174,12 @@ class Reservoir:
 class Quotas:
     """A reservoir of ``quota`` rows for each task."""
 
-    def __init__(self, quota: int, device: torch.device = CPU) -> None:
-        self.quota, self.device = quota, device
+    def __init__(self, quota: int, form: RowFormat | None = None, max_bytes: int = 0) -> None:
+        self.quota, self.form, self.max_bytes = quota, form or RowFormat(), max_bytes
         self.tasks: list[Reservoir] = []
+
+    def _reservoir(self) -> Reservoir:
+        return Reservoir(self.quota, self.form, self.max_bytes)
 
     def held(self, past: int | None = None) -> int:
         """How many rows there are of the first ``past`` tasks, or of all."""
@@ -107,7 +187,7 @@ class Quotas:
 
     def begin(self) -> None:
         """What is offered from now on belongs to another task."""
-        self.tasks.append(Reservoir(self.quota, self.device))
+        self.tasks.append(self._reservoir())
 
     def offer(self, batch: Minibatch, rng: np.random.Generator) -> None:
         """Rows of the task that began last."""
@@ -136,19 +216,17 @@ class Quotas:
 
     def load(self, prefix: str, state: State) -> None:
         """Take over rows that :meth:`state` gave."""
-        self.tasks = [
-            Reservoir(self.quota, self.device) for _ in range(int(state[f"{prefix}.tasks"]))
-        ]
+        self.tasks = [self._reservoir() for _ in range(int(state[f"{prefix}.tasks"]))]
         for k, task in enumerate(self.tasks):
             task.load(f"{prefix}{k}", state)
 
 
 class Distinct:
-    """Every row it was ever offered, once: rows come again with every epoch. Observations that came
-    as bytes are kept as bytes."""
+    """Every row it was ever offered, once: rows come again with every epoch. Kept as references where
+    rows have a source; else observations that came as bytes are kept as bytes."""
 
-    def __init__(self, inputs: Inputs) -> None:
-        self.inputs = inputs
+    def __init__(self, inputs: Inputs, form: RowFormat | None = None) -> None:
+        self.inputs, self.form = inputs, form or RowFormat()
         self.columns: dict[str, Array] = {}
         self.rows = 0
         self.known: set[bytes] = set()
@@ -158,8 +236,8 @@ class Distinct:
 
     def offer(self, batch: Minibatch) -> None:
         """Keep the rows that are new."""
-        rows = {name: to_array(value) for name, value in batch.items()}
-        self._keep({**rows, "obs": self.inputs.packed(batch["obs"])})
+        rows = self.form.pack(batch)
+        self._keep({**rows, "obs": self.inputs.packed(batch["obs"])} if "obs" in rows else rows)
 
     def _keep(self, rows: dict[str, Array]) -> None:
         new = []
@@ -185,8 +263,10 @@ class Distinct:
 
     def at(self, indices: Array) -> Minibatch:
         """The rows at these places."""
-        device = self.inputs.device
-        rows = {name: to_tensor(v[indices], device) for name, v in self.columns.items()}
+        columns = {name: v[indices] for name, v in self.columns.items()}
+        if "obs" not in columns:
+            return self.form.unpack(columns)
+        rows = {name: to_tensor(v, self.inputs.device) for name, v in columns.items()}
         return {**rows, "obs": self.inputs.unpacked(rows["obs"])}
 
     def state(self, prefix: str) -> dict[str, Array]:
@@ -206,10 +286,11 @@ class Distinct:
 
 
 def joined(parts: list[Minibatch]) -> Minibatch:
-    """Minibatches of the same columns, one after the other."""
+    """Minibatches one after the other, of the columns that all of them have."""
     if len(parts) == 1:
         return parts[0]
-    return {name: torch.cat([p[name] for p in parts]) for name in parts[0]}
+    names = [name for name in parts[0] if all(name in p for p in parts)]
+    return {name: torch.cat([p[name] for p in parts]) for name in names}
 
 
 def rows_of(batch: Mapping[str, Tensor]) -> int:
