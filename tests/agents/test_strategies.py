@@ -822,7 +822,7 @@ def test_feedback_shares_the_encoder_and_replays_its_own_past() -> None:
 
     def surprise(x: Any) -> Any:
         net = keep.feedback.net
-        return vae.bound(x, net.latent(learner.net[0](x)), net.decoder, rng)
+        return vae.negative_elbo(x, net.latent(learner.net[0](x)), net.decoder, rng)
 
     v = surprise(batch["obs"])
     x = source.decoder.sample(8, rng)

@@ -83,14 +83,14 @@ class Categorical(Policy):
 
 
 class Gaussian(Policy):
-    """Numbers around a mean with a learned spread that does not depend on the state.
+    """Numbers around a mean, with a learned deviation that does not depend on the state.
 
     The outputs are means in units of the space: 0 is the middle of a bounded range and ±1 its
     ends. A sampled action may lie outside; it is clipped on its way into the space, while learning
     keeps the number that was sampled, so that its probability is right.
     """
 
-    def __init__(self, space: spaces.Box, spread: float = 0.5) -> None:
+    def __init__(self, space: spaces.Box, std: float = 0.5) -> None:
         numbers = int(np.prod(space.shape))
         super().__init__(numbers, (numbers,), np.float32)
         self.low, self.high = space.low.reshape(-1), space.high.reshape(-1)
@@ -98,7 +98,7 @@ class Gaussian(Policy):
         bounded = np.isfinite(self.low) & np.isfinite(self.high)
         low, high = np.where(bounded, self.low, -1.0), np.where(bounded, self.high, 1.0)
         self.middle, self.reach = (high + low) / 2, (high - low) / 2
-        self.log_std = nn.Parameter(torch.full((numbers,), math.log(spread), device=CPU))
+        self.log_std = nn.Parameter(torch.full((numbers,), math.log(std), device=CPU))
 
     def sample(self, outputs: Tensor, rng: np.random.Generator | None) -> Array:
         """The mean, with noise if a generator is given."""
@@ -132,10 +132,11 @@ class Gaussian(Policy):
         return (other_std - log_std + (ratio + apart - 1) / 2).sum(dim=1)
 
 
-def policy_for(agent: str, space: gymnasium.Space[Any], spread: float = 0.5) -> Policy:
-    """The policy that acts in this space; ``spread`` is the first standard deviation of numbers."""
+def policy_for(agent: str, space: gymnasium.Space[Any], std: float = 0.5) -> Policy:
+    """The policy that acts in this space; ``std`` is the first deviation of a
+    Gaussian."""
     if isinstance(space, spaces.Discrete):
         return Categorical(space)
     if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
-        return Gaussian(space, spread)
+        return Gaussian(space, std)
     raise SpecError(f"{agent} acts in Discrete and real-valued Box spaces, not in {space}")

@@ -66,7 +66,7 @@ def to_tensor(array: Any, device: torch.device, dtype: torch.dtype | None = None
     Always a copy, made by torch even where numpy's memory would do: torch aligns to 64 bytes, and
     matrix products may round otherwise on memory that is aligned otherwise.
     """
-    if device.type == "cpu":
+    if device == CPU:
         return torch.tensor(array, dtype=dtype, device=device)
     values = np.asarray(array)
     if values.dtype == np.uint8:

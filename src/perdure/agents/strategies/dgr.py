@@ -65,16 +65,16 @@ class DGR(Strategy):
 
     def objective(self, batch: Minibatch, loss: Tensor) -> Tensor:
         vae, source, teacher = self.generator.net, self.generator.before.net, self.teacher.net
-        surprise = vae.loss(batch["obs"], self.rng)
+        reconstruction = vae.loss(batch["obs"], self.rng)
         if source is not None and teacher is not None:
             replayed = {"obs": source.decoder.sample(len(batch["obs"]), self.rng)}
             labels = predictions(self.learner, teacher, replayed)
             kept = self.distance(self.learner.predict(replayed), labels)
             loss = self.present * loss + (1 - self.present) * kept
             past = vae.loss(replayed["obs"], self.rng)
-            surprise = self.present * surprise + (1 - self.present) * past
+            reconstruction = self.present * reconstruction + (1 - self.present) * past
         # The VAE shares nothing with the learner, so that its step may come first.
-        self.generator.descend(surprise)
+        self.generator.descend(reconstruction)
         return loss
 
     def state(self) -> dict[str, Array]:

@@ -44,7 +44,7 @@ def fisher(
     means of Gaussians of unit variance. There the most probable y has no gradient, so that
     both ``predicted`` and ``sampled`` draw it.
     """
-    score: Score = partial(_surprise, learner)
+    score: Score = partial(_negative_log_likelihood, learner)
     if labels == "given":
         score = partial(_loss, learner)
     elif labels == "sampled" or learner.predicts == "regression":
@@ -61,7 +61,7 @@ def _loss(learner: TorchLearner, rows: Minibatch) -> Tensor:
     return learner.loss(rows)[0]
 
 
-def _surprise(learner: TorchLearner, rows: Minibatch) -> Tensor:
+def _negative_log_likelihood(learner: TorchLearner, rows: Minibatch) -> Tensor:
     """Mean over rows of −log p(y|x) for the most probable y after noise, if there is any."""
     found, noise = learner.predict(rows), rows.get("fisher noise")
     if learner.predicts == "logits":

@@ -27,7 +27,14 @@ from perdure.agents.strategies import distillation
 from perdure.agents.strategies.base import Strategy
 from perdure.agents.strategies.frozen_copy import FrozenCopy, predictions
 from perdure.agents.strategies.persample import evaluating
-from perdure.agents.strategies.vae import Companion, Decoder, Latent, Likelihood, bound, chosen
+from perdure.agents.strategies.vae import (
+    Companion,
+    Decoder,
+    Latent,
+    Likelihood,
+    chosen,
+    negative_elbo,
+)
 from perdure.types import Array, State
 
 
@@ -93,10 +100,10 @@ class RtF(Strategy):
         self.teacher.take()
         self.feedback.before.take()
 
-    def surprise(self, x: Tensor, features: Tensor) -> Tensor:
+    def reconstruction_loss(self, x: Tensor, features: Tensor) -> Tensor:
         """V(x), given the features of x."""
         net = self.feedback.net
-        return bound(x, net.latent(features), net.decoder, self.rng)
+        return negative_elbo(x, net.latent(features), net.decoder, self.rng)
 
     def objective(self, batch: Minibatch, loss: Tensor) -> Tensor:
         # One backward, that of the learner, serves both optimisers.
@@ -105,14 +112,14 @@ class RtF(Strategy):
         features = learner.last_outputs.get("features")
         if features is None:
             features = self.parts.encode(batch)
-        loss = loss + self.surprise(batch["obs"], features)
+        loss = loss + self.reconstruction_loss(batch["obs"], features)
         if source is None or teacher is None:
             return loss
         x = source.decoder.sample(len(batch["obs"]), self.rng)
         labels = predictions(learner, teacher, {"obs": x})
         features = self.parts.encode({"obs": x})
         kept = distillation.soft(self.parts.decide(features), labels, self.temperature)
-        kept = kept + self.surprise(x, features)
+        kept = kept + self.reconstruction_loss(x, features)
         return self.present * loss + (1 - self.present) * kept
 
     def stepped(self) -> None:

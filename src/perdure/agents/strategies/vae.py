@@ -6,7 +6,8 @@ With an encoder's mean μ and variance σ² of the latent z, and n numbers in an
 
 p(x | z) is a Bernoulli for each number where inputs lie in [0, 1] (images, one-hot vectors); there
 −log p is the binary cross-entropy, and what is replayed is its mean. Elsewhere it is a Gaussian with
-a learned spread for each number, as features have scales of their own; what is replayed is drawn.
+a learned deviation for each number, as features have scales of their own; what is replayed is a
+sample.
 The constant ½ log 2π is left out.
 """
 
@@ -34,8 +35,8 @@ from perdure.seeds import seed_for
 from perdure.types import Array, State
 
 Likelihood = Literal["fitting", "bernoulli", "gaussian"]
-LEAST_SPREAD = -4.0
-"""The smallest log of a Gaussian's spread, so that inputs without any noise have a finite density."""
+MIN_LOG_STD = -4.0
+"""The smallest log of a deviation, so that inputs without any noise have a finite density."""
 
 
 def fitting(space: gymnasium.Space[Any]) -> Likelihood:
@@ -84,18 +85,18 @@ class Decoder(nn.Module):
         if likelihood == "gaussian":
             self.raw = nn.Parameter(torch.zeros(self.numbers, device=CPU))
 
-    def log_spread(self) -> Tensor | None:
-        """Logs of the Gaussians' spreads; None with Bernoullis. They come near the smallest value but
-        never stick to it: the next task may be noisier."""
+    def log_std(self) -> Tensor | None:
+        """Logs of the Gaussians' deviations; None with Bernoullis. They come near the smallest value
+        but never stick to it: the next task may be noisier."""
         if self.raw is None:
             return None
-        return LEAST_SPREAD + nn.functional.softplus(self.raw - LEAST_SPREAD)
+        return MIN_LOG_STD + nn.functional.softplus(self.raw - MIN_LOG_STD)
 
-    def surprise(self, z: Tensor, x: Tensor) -> Tensor:
+    def negative_log_likelihood(self, z: Tensor, x: Tensor) -> Tensor:
         """−log p(x | z) of each row."""
         x = x.flatten(1)
         outputs: Tensor = self.net(z)
-        log = self.log_spread()
+        log = self.log_std()
         if log is None:
             each = nn.functional.binary_cross_entropy_with_logits(outputs, x, reduction="none")
             return each.sum(dim=1)
@@ -107,7 +108,7 @@ class Decoder(nn.Module):
         """Inputs of latents drawn from N(0, I)."""
         device = next(self.parameters()).device
         x: Tensor = self.net(normal(rng, device, rows, self.latent))
-        log = self.log_spread()
+        log = self.log_std()
         if log is None:
             x = torch.sigmoid(x)
         else:
@@ -128,17 +129,17 @@ class VAE(nn.Module):
 
     def loss(self, x: Tensor, rng: np.random.Generator) -> Tensor:
         """V(x)."""
-        return bound(x, self.latent(self.encoder(x)), self.decoder, rng)
+        return negative_elbo(x, self.latent(self.encoder(x)), self.decoder, rng)
 
 
-def bound(
+def negative_elbo(
     x: Tensor, latent: tuple[Tensor, Tensor], decoder: Decoder, rng: np.random.Generator
 ) -> Tensor:
     """V(x), given the latent's mean and log-variance."""
     mean, logvar = latent
     z = mean + torch.exp(logvar / 2) * normal(rng, mean.device, *mean.shape)
     divergence = (mean.square() + logvar.exp() - 1 - logvar).sum(dim=1) / 2
-    return (decoder.surprise(z, x) + divergence).mean() / decoder.numbers
+    return (decoder.negative_log_likelihood(z, x) + divergence).mean() / decoder.numbers
 
 
 def normal(rng: np.random.Generator, device: torch.device, *shape: int) -> Tensor:
