@@ -1,5 +1,8 @@
 """Our own parts pass the public checks; deliberately broken ones fail with a useful sentence."""
 
+import subprocess
+from pathlib import Path
+
 import gymnasium
 import numpy as np
 import pytest
@@ -285,3 +288,94 @@ def test_a_broken_metric_fails():
 
     with pytest.raises(CheckFailed, match="without a reason"):
         check_metric(silent)
+
+
+class Side:
+    """Walks side by side; honest unless a subclass is not."""
+
+    def __init__(self, count):
+        self.walks = [Walk() for _ in range(count)]
+
+    def reset(self, slot, episode):
+        return self.walks[slot].reset(seed=episode.seed)[0]
+
+    def expect(self, episodes):
+        pass
+
+    def step(self, slots, actions):
+        steps = [self.walks[s].step(a) for s, a in zip(slots, actions, strict=True)]
+        obs, rewards, ends, cuts, _ = zip(*steps, strict=True)
+        return np.stack(obs), list(rewards), list(ends), list(cuts), {}
+
+    def close(self):
+        pass
+
+
+class Shared(Side):
+    """One generator for all slots."""
+
+    def reset(self, slot, episode):
+        obs = super().reset(slot, episode)
+        for walk in self.walks:
+            walk.np_random = self.walks[slot].np_random
+        return obs
+
+
+class Swapped(Side):
+    """Gives rows in the order of slots, not of the call."""
+
+    def step(self, slots, actions):
+        obs, *rest = super().step(slots, actions)
+        return obs[np.argsort(slots)], *rest
+
+
+class Rounds(Side):
+    def step(self, slots, actions):
+        obs, *rest = super().step(slots, actions)
+        return obs.astype(np.float32).astype(np.float64), *rest
+
+
+class KeepsGoing(Side):
+    """A new episode does not begin anew where one was before."""
+
+    used = 0
+
+    def reset(self, slot, episode):
+        obs = super().reset(slot, episode)
+        self.used += 1
+        if self.used > len(self.walks):
+            self.walks[slot].x += 1
+        return obs
+
+
+def batched(cls):
+    suite = suite_with(Walk)
+    suite.batched_env = lambda task, count: cls(count)
+    return suite
+
+
+def test_an_honest_batched_env_passes():
+    check_suite(batched(Side))
+
+
+@pytest.mark.parametrize("cls", [Shared, Swapped, Rounds, KeepsGoing])
+def test_a_batched_env_that_plays_otherwise_is_found(cls):
+    with pytest.raises(CheckFailed, match="batched_env plays another episode of seed"):
+        check_suite(batched(cls))
+
+
+class Handle:
+    """What a scheduler gives back; this one says of every worker that it did well."""
+
+    exit_code = 0
+
+    def __init__(self, command):
+        self.last_lines = subprocess.run(command, capture_output=True, text=True).stderr[-500:]
+
+
+def test_the_cluster_of_the_design_notes_keeps_its_promises():
+    note = (Path(__file__).parents[2] / "docs/design/loop.md").read_text()
+    code = next(part for part in note.split("```") if "class Cluster" in part)
+    scope = {"submit": Handle, "wait_for": list}
+    exec(code.removeprefix("python\n"), scope)
+    check_executor(scope["Cluster"])

@@ -23,6 +23,7 @@ def check(name: str) -> int:
         check_agent,
         check_executor,
         check_metric,
+        check_strategy,
         check_suite,
         check_task,
     )
@@ -38,6 +39,8 @@ def check(name: str) -> int:
     if spec.name in registry.entries("executors"):
         return _verdict(name, _problems(check_executor, make_executor(name)))
     *strategies, base = spec.parts
+    if spec.name in registry.entries("strategies") or (not strategies and _is_strategy(base)):
+        return _verdict(name, _problems(check_strategy, name))
     if not strategies:
         metric = _find_metric(spec.name)
         if metric is not None:
@@ -57,8 +60,10 @@ def check(name: str) -> int:
             raise UnknownName("task or curriculum", name, names, f"({e})") from e
         task = replace(task, params={**task.params, **spec.params})
         return _verdict(name, _problems(check_task, suite, task))
-    known = [*registry.entries("suites"), *registry.entries("agents"), *registry.curricula()]
-    raise UnknownName("task, suite, curriculum, agent, metric, executor or run folder", name, known)
+    parts = ("suites", "agents", "strategies", "executors")
+    known = [*(n for part in parts for n in registry.entries(part)), *registry.curricula()]
+    what = "task, suite, curriculum, agent, strategy, metric, executor or run folder"
+    raise UnknownName(what, name, known)
 
 
 def _problems(checker: Callable[..., list[str] | None], *args: Any) -> list[str]:
@@ -70,6 +75,16 @@ def _problems(checker: Callable[..., list[str] | None], *args: Any) -> list[str]
     except CheckFailed as e:
         return e.problems
     return []
+
+
+def _is_strategy(name: str) -> bool:
+    """Whether a file holds a strategy under this name. No strategy exists without torch, which is
+    not loaded to find out."""
+    thing = registry.load_file(name) if is_file_reference(name) else None
+    bases = thing.__mro__ if isinstance(thing, type) else ()
+    return "perdure.agents.strategies.base.Strategy" in (
+        f"{b.__module__}.{b.__qualname__}" for b in bases
+    )
 
 
 def _find_metric(name: str) -> Any:

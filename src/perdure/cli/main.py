@@ -217,7 +217,7 @@ def ls(part: str | None, as_json: bool) -> None:
 @main.command()
 @click.argument("name")
 def check(name: str) -> None:
-    """Check a task, suite, curriculum, agent, metric, executor or run folder.
+    """Check a task, suite, curriculum, agent, strategy, metric, executor or run folder.
 
     Exit 0 only if all is well.
     """

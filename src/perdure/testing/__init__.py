@@ -1,4 +1,4 @@
-"""Conformance checks for authors of agents, suites, metrics and executors.
+"""Conformance checks for authors of agents, strategies, suites, metrics and executors.
 
 Each check raises :class:`CheckFailed` with one sentence for every problem it found::
 
@@ -11,6 +11,7 @@ from perdure.testing.agents import check_agent
 from perdure.testing.executors import check_executor
 from perdure.testing.metrics import check_metric
 from perdure.testing.report import CheckFailed
+from perdure.testing.strategies import check_strategy
 from perdure.testing.suites import check_suite, check_task
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "check_agent",
     "check_executor",
     "check_metric",
+    "check_strategy",
     "check_suite",
     "check_task",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -38,6 +38,18 @@ def check_agent(agent: str | Factory, curricula: tuple[str, ...] = CURRICULA) ->
     curricula that were left out, with the reason.
     """
     name = agent if isinstance(agent, str) else agent.__qualname__
+    problems, refusals = checked(agent, curricula)
+    if len(refusals) == len(curricula):
+        problems.append(
+            f"{name} fits none of the curricula it is checked on: " + "; ".join(refusals)
+        )
+    if problems:
+        raise CheckFailed(f"agent {name}", problems)
+    return refusals
+
+
+def checked(agent: str | Factory, curricula: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The problems of an agent, and the curricula it does not fit, with the reason."""
     problems: list[str] = []
     refusals: list[str] = []
     with tempfile.TemporaryDirectory(prefix="perdure-check-") as folder:
@@ -57,13 +69,7 @@ def check_agent(agent: str | Factory, curricula: tuple[str, ...] = CURRICULA) ->
                 refusals.append(f"{curriculum}: {found[0]}")
                 continue
             problems += [f"{curriculum}: {p}" for p in found]
-    if len(refusals) == len(curricula):
-        problems.append(
-            f"{name} fits none of the curricula it is checked on: " + "; ".join(refusals)
-        )
-    if problems:
-        raise CheckFailed(f"agent {name}", problems)
-    return refusals
+    return problems, refusals
 
 
 def _does_not_fit(error: str) -> bool:

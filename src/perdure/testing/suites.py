@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,9 +14,11 @@ from perdure.registry import entries
 from perdure.run.validate import validate
 from perdure.seeds import seed_for
 from perdure.testing.report import CheckFailed, global_rng_untouched
-from perdure.types import Suite, Task
+from perdure.types import BatchedEnv, Episode, Suite, Task
 
 STEPS = 60
+Step: TypeAlias = tuple[Any, float, bool, bool]
+"""Observation, reward, terminated, truncated."""
 
 
 def check_suite(suite: Suite) -> None:
@@ -96,6 +99,7 @@ def _task_problems(suite: Suite, task: Task) -> list[str]:
     try:
         with global_rng_untouched(task.id, problems):
             problems += _honesty(suite, task, observation_space, action_space)
+            problems += _batched_problems(suite, task, action_space)
     except Exception as e:
         problems.append(f"{task.id}: {type(e).__name__}: {e}")
     return problems
@@ -140,9 +144,82 @@ def _honesty(suite: Suite, task: Task, observation_space: Any, action_space: Any
     return problems
 
 
-def _play(env: Any, seed: int, actions: list[Any]) -> list[tuple[Any, float, bool, bool]]:
-    obs, _ = env.reset(seed=seed)
-    out = [(_copy(obs), 0.0, False, False)]
+PLAN = ((0,), (0, 1), (1, 2, 0), (2, 1), (0, 2))
+"""Which slots are stepped together, in turn: they begin one after another and wait for each other."""
+
+
+def _batched_problems(suite: Suite, task: Task, action_space: Any) -> list[str]:
+    """``batched_env`` must play the episodes of ``env``, bit by bit, whatever slots are stepped
+    together, and go on with new episodes in the slots where one has ended."""
+    count = 3
+    batch = suite.batched_env(task, count)
+    if batch is None:
+        return []
+    action_space.seed(seed_for(1, "check", task.key))
+    env = suite.env(task)
+    try:
+        episodes = [Episode.alone(seed) for seed in range(21, 21 + 2 * count)]
+        actions = [[action_space.sample() for _ in range(STEPS // 2)] for _ in episodes]
+        options = [e.options if suite.reset_options else None for e in episodes]
+        expected = [
+            _play(env, e.seed, given, options=o)
+            for e, given, o in zip(episodes, actions, options, strict=True)
+        ]
+        found = _play_batched(batch, count, episodes, actions)
+    finally:
+        env.close()
+        batch.close()
+    for episode, a, b in zip(episodes, expected, found, strict=True):
+        where = _difference(a, b)
+        if where is not None:
+            return [
+                f"{task.id}: batched_env plays another episode of seed {episode.seed} than env "
+                f"(first difference at {where}); both must give the same to the bit"
+            ]
+    return []
+
+
+def _play_batched(
+    batch: BatchedEnv, count: int, episodes: Sequence[Episode], actions: Sequence[list[Any]]
+) -> list[list[Step]]:
+    """Every episode, slot ``k`` playing number ``k``, ``k + count`` and so on."""
+    out: list[list[Step]] = [[] for _ in episodes]
+    playing: dict[int, int] = {}
+    waiting = {slot: list(range(slot, len(episodes), count)) for slot in range(count)}
+    batch.expect(episodes)
+    turn = 0
+    while playing or any(waiting.values()):
+        slots = []
+        for slot in PLAN[turn % len(PLAN)]:
+            if slot not in playing and waiting[slot]:
+                playing[slot] = waiting[slot].pop(0)
+                first = batch.reset(slot, episodes[playing[slot]])
+                out[playing[slot]].append((_copy(first), 0.0, False, False))
+            if slot in playing:
+                slots.append(slot)
+        turn += 1
+        if not slots:
+            continue
+        given = [actions[playing[s]][len(out[playing[s]]) - 1] for s in slots]
+        plain = [a.item() if isinstance(a, np.integer) else a for a in given]
+        seen, rewards, ends, cuts, _ = batch.step(slots, plain)
+        for k, slot in enumerate(slots):
+            played = out[playing[slot]]
+            played.append((_copy(_row(seen, k)), rewards[k], ends[k], cuts[k]))
+            if ends[k] or cuts[k] or len(played) > len(actions[playing[slot]]):
+                del playing[slot]
+    return out
+
+
+def _row(obs: Any, k: int) -> Any:
+    return {name: _row(part, k) for name, part in obs.items()} if isinstance(obs, dict) else obs[k]
+
+
+def _play(
+    env: Any, seed: int, actions: list[Any], options: dict[str, Any] | None = None
+) -> list[Step]:
+    obs, _ = env.reset(seed=seed) if options is None else env.reset(seed=seed, options=options)
+    out: list[Step] = [(_copy(obs), 0.0, False, False)]
     for action in actions:
         obs, reward, terminated, truncated, _ = env.step(action)
         out.append((_copy(obs), reward, terminated, truncated))
