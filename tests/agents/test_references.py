@@ -1,0 +1,145 @@
+"""Rows of the past as references into the data they came from, or as copies in their own type."""
+
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from kit import setting_of
+from perdure.agents.compose import make_agent
+from perdure.agents.learners.classifier import ClassifierAgent
+from perdure.agents.strategies.row_memory import Reservoir, RowFormat
+from perdure.arrays import leaves, nested
+from perdure.errors import SpecError
+from perdure.run.loop import LifetimeLoop
+from perdure.specs import Spec
+from perdure.store.log import LifetimeLog
+from perdure.testing.agents import read_rows
+from perdure.types import Curriculum, Examples, Exposure, Setup, Suite, Task, evaluate, learn
+
+TASKS = [Task("mine", f"task{k}") for k in range(3)]
+
+
+class Pictures:
+    """Small pictures and a number: the label is how bright the picture is, turned by the task."""
+
+    batch_size, examples = 16, 48
+
+    def __init__(self, task):
+        rng = np.random.default_rng(TASKS.index(task))
+        self.targets = rng.integers(3, size=self.examples)
+        shade = (self.targets + TASKS.index(task)) % 3 * 100
+        noise = rng.integers(0, 40, (self.examples, 20, 20, 3))
+        self.pictures = (shade[:, None, None, None] + noise).astype(np.uint8)
+        self.numbers = rng.uniform(size=(self.examples, 2)).astype(np.float32)
+
+    def __len__(self):
+        return self.examples
+
+    def batch(self, indices):
+        inputs = {"number": self.numbers[indices], "picture": self.pictures[indices]}
+        return Examples(inputs, self.targets[indices])
+
+
+class Mine(Suite):
+    name = "mine"
+
+    def tasks(self):
+        return TASKS
+
+    def data(self, task, learning):
+        return Pictures(task)
+
+    def spaces(self, task):
+        parts = {
+            "number": spaces.Box(0, 1, (2,), np.float32),
+            "picture": spaces.Box(0, 255, (20, 20, 3), np.uint8),
+        }
+        return spaces.Dict(parts), spaces.Discrete(3)
+
+
+def lifetime(agent, folder, **keys):
+    """Three tasks in turn: (rows, the agent at the end)."""
+    blocks = [learn(Exposure(t, 2, "epochs")) for t in TASKS]
+    final = evaluate(*(Exposure(t, 1, "epochs") for t in TASKS))
+    with patch("perdure.registry.suite", lambda name: Mine()):
+        config = setting_of(Curriculum("x", (*blocks, final)), **keys)
+    made = make_agent(Spec.parse(agent), config.setup())
+    with LifetimeLog(folder, "test", 0) as log:
+        LifetimeLoop(config, made, log).run()
+    return read_rows(folder), made
+
+
+def test_nested_undoes_leaves():
+    tree = {"a": {"b": 1, "c": (2, {"d": 3})}, "e": 4}
+    assert nested(leaves(tree)) == tree and nested(leaves(7)) == 7
+
+
+@pytest.mark.parametrize(
+    "agent", ["replay,memory=30", "replay,quota=10", "joint", "agem,quota=10", "ewc,samples=20"]
+)
+def test_only_references_are_kept(tmp_path, agent):
+    name, _, params = agent.partition(",")
+    _, made = lifetime(f"{name}+classifier,{params}".rstrip(","), tmp_path / "life")
+    kept = {k: np.asarray(v) for k, v in made.state().items() if k.startswith("strategy.")}
+    rows = {k: v for k, v in kept.items() if k.endswith((".source", ".index"))}
+    assert rows and all(v.dtype == np.int64 and v.ndim == 1 for v in rows.values())
+    assert not [k for k, v in kept.items() if v.ndim > 1], "no inputs, no targets"
+    assert len({int(s) for k, v in rows.items() if k.endswith("source") for s in v}) >= 1
+
+
+@pytest.mark.parametrize("how", ["memory=40", "quota=12"])
+def test_references_and_copies_learn_the_same(tmp_path, how):
+    agent = f"replay+classifier,{how},keep="
+    references, a = lifetime(agent + "references", tmp_path / "references")
+    copies, b = lifetime(agent + "copies", tmp_path / "copies")
+    assert references == copies
+    small, large = (sum(np.asarray(v).nbytes for v in x.strategy.state().values()) for x in (a, b))
+    assert small < 2000 < 12_000 < large
+    columns = {k: np.asarray(v) for k, v in b.strategy.state().items()}
+    pictures = [v for k, v in columns.items() if k.endswith("inputs/picture")]
+    assert pictures and all(v.dtype == np.uint8 for v in pictures), "in their own type"
+
+
+def test_copies_within_a_budget_of_bytes(tmp_path):
+    _, made = lifetime("replay+classifier,keep=copies,megabytes=0.02", tmp_path / "life")
+    held = made.strategy.reservoir
+    row = 2 * 4 + 20 * 20 * 3 + 8 + 2 * 8
+    assert held.capacity == len(held) == 20_000 // row
+    assert sum(v[: len(held)].nbytes for v in held.columns.values()) <= 20_000
+
+
+def learner_of(pictures):
+    setup = Setup(
+        *Mine().spaces(TASKS[0]), 1, 0, examples=lambda s, i: _told(pictures[s].batch(i), s, i)
+    )
+    return ClassifierAgent(setup)
+
+
+def _told(batch, source, indices):
+    batch.source, batch.indices = source, indices
+    return batch
+
+
+@pytest.mark.parametrize("keep", ["references", "copies"])
+def test_rows_of_several_sources_come_back_in_their_order(keep):
+    pictures = [Pictures(t) for t in TASKS]
+    learner = learner_of(pictures)
+    memory, rng = Reservoir(100, RowFormat(learner, keep)), np.random.default_rng(0)
+    for source, data in enumerate(pictures):
+        where = np.arange(20)
+        memory.offer(learner.minibatch(_told(data.batch(where), source, where)), rng)
+    rows = rng.integers(60, size=30)
+    found = memory.at(rows)
+    assert found["source"].tolist() == (rows // 20).tolist()
+    assert found["index"].tolist() == (rows % 20).tolist()
+    expected = [pictures[r // 20].targets[r % 20] for r in rows]
+    assert found["targets"].tolist() == expected
+    one = learner.minibatch(_told(pictures[rows[7] // 20].batch(rows[7:8] % 20), 0, rows[7:8] % 20))
+    assert found["obs"][7].tolist() == one["obs"][0].tolist()
+
+
+def test_what_cannot_be_kept_is_refused():
+    with pytest.raises(SpecError, match="keep must be one of references, copies"):
+        RowFormat(None, "shadows")
