@@ -1,6 +1,8 @@
-"""The docs run (every command and every snippet of the tutorial, in order, in one folder) and hang
+"""The docs run (every command and every snippet of the tutorial and of the page on extending, in order, in one
+folder) and hang
 together (`make docs` builds them, and is as strict about references in docstrings)."""
 
+import os
 import re
 import subprocess
 import sys
@@ -13,26 +15,46 @@ import perdure
 
 ROOT = Path(__file__).parents[1]
 INDEX = ROOT / "docs/index.rst"
-FENCE = re.compile(r"```(console|python)\n(.*?)```", re.S)
+FENCE = re.compile(r"```(console|python|toml)\n(.*?)```", re.S)
 
 
 @pytest.mark.slow
-def test_the_tutorial_runs(tmp_path):
-    blocks = FENCE.findall((ROOT / "docs/tutorial.md").read_text())
+@pytest.mark.parametrize("page", ["tutorial", "extending"])
+def test_the_page_runs(page, tmp_path):
+    """Files are written, packages installed, commands and snippets run, in the order of the page."""
+    blocks = FENCE.findall((ROOT / f"docs/{page}.md").read_text())
     assert len(blocks) > 8
     for kind, text in blocks:
         if kind == "console":
             for line in text.splitlines():
                 assert line.startswith("$ perdure ")
                 run([sys.executable, "-m", "perdure", *line.split()[2:]], tmp_path)
+        elif kind == "toml":
+            install(tomllib.loads(text)["project"], tmp_path)
         elif text.startswith("# "):
             (tmp_path / text.split()[1]).write_text(text)
         else:
             run([sys.executable, "-c", text], tmp_path)
 
 
+def install(project, folder):
+    """What pip leaves of an editable install: the distribution's entry points."""
+    info = folder / f"{project['name']}-{project['version']}.dist-info"
+    info.mkdir()
+    about = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    (info / "METADATA").write_text(about)
+    lines = []
+    for group, points in project["entry-points"].items():
+        lines += [f"[{group}]", *(f"{name} = {value}" for name, value in points.items())]
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
+
+
 def run(command, folder):
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=250)
+    paths = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH", ""))))
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=250,
+        env={**os.environ, "PYTHONPATH": paths},
+    )  # fmt: skip
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
 
 

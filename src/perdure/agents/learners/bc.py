@@ -12,9 +12,10 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from perdure.agents.networks.checks import check_ranges
-from perdure.agents.networks.encoders import encoder_for
+from perdure.agents.networks.encoders import encoder_for, own_encoder
 from perdure.agents.networks.inputs import Inputs
-from perdure.agents.networks.learner import Minibatch, TorchLearner, network
+from perdure.agents.networks.learner import Minibatch, TorchLearner
+from perdure.agents.networks.learner import network as build_network
 from perdure.agents.networks.optimizers import (
     OptimizerSettings,
     OptimizerSpec,
@@ -65,7 +66,8 @@ class Standardise(nn.Module):
 class BCAgent(TorchLearner):
     """Learns each minibatch of demonstrations once, down the squared error.
 
-    ``hidden`` are the widths of the layers. Inputs are standardised by the first minibatch unless
+    ``hidden`` are the widths of the layers; ``network=file.py:Net`` puts a network of one's own in
+    their place, as in the classifier. Inputs are standardised by the first minibatch unless
     ``standardise`` is false. The network works on actions scaled to −1…1; what it says beyond the
     bounds is cut off when it acts.
 
@@ -85,6 +87,7 @@ class BCAgent(TorchLearner):
         hidden: Sequence[int] = (256, 256, 256),
         max_grad: float = inf,
         standardise: bool = True,
+        network: str = "",
         optimizer: OptimizerSpec = OPTIMIZER,
         device: str = "auto",
     ) -> None:
@@ -103,11 +106,14 @@ class BCAgent(TorchLearner):
         self.standard = Standardise(self.inputs.shape) if standardise else None
 
         def build() -> nn.Module:
-            encoder, features = encoder_for(self.inputs, hidden, nn.ReLU)
+            if network:
+                encoder, features = own_encoder(network, self.inputs)
+            else:
+                encoder, features = encoder_for(self.inputs, hidden, nn.ReLU)
             first = [] if self.standard is None else [self.standard]
             return nn.Sequential(*first, encoder, nn.Linear(features, low.size))
 
-        self.net = network(setup, self.device, build)
+        self.net = build_network(setup, self.device, build)
         self.optimizer = make_optimizer(
             self.net.parameters(), lr, settings_of(optimizer, OPTIMIZER)
         )

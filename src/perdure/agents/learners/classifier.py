@@ -10,9 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from perdure.agents.networks.checks import check_ranges, discrete_for
-from perdure.agents.networks.encoders import Dropout, encoder_for
+from perdure.agents.networks.encoders import Dropout, encoder_for, own_encoder
 from perdure.agents.networks.inputs import Inputs
-from perdure.agents.networks.learner import Minibatch, TorchLearner, network
+from perdure.agents.networks.learner import Minibatch, TorchLearner
+from perdure.agents.networks.learner import network as build_network
 from perdure.agents.networks.optimizers import OptimizerSpec, make_optimizer, settings_of
 from perdure.agents.networks.tensors import to_array, to_tensor
 from perdure.errors import AgentFault
@@ -21,6 +22,9 @@ from perdure.types import Array, Batch, Context, Examples, Measures, Setup
 
 class ClassifierAgent(TorchLearner):
     """Learns each minibatch once, down the cross-entropy. Labels are the action space.
+
+    ``network=file.py:Net`` puts a network of one's own in the place of ``hidden``, ``convolutions``
+    and ``dropout``: ``Net(shape)`` is a module that gives features, which a linear head reads.
 
     Images pass ``convolutions`` first: ``plain``, ``none``, ``small`` or ``vgg16``. The
     preset ``openloris`` is the network of OpenLORIS-Object's authors (34.1 million parameters at
@@ -47,6 +51,7 @@ class ClassifierAgent(TorchLearner):
         hidden: Sequence[int] = (64, 64),
         convolutions: str = "plain",
         dropout: float = 0.0,
+        network: str = "",
         optimizer: OptimizerSpec = "adam",
         device: str = "auto",
     ) -> None:
@@ -61,10 +66,13 @@ class ClassifierAgent(TorchLearner):
 
         def build() -> nn.Sequential:
             dropped = drop if dropout else None
-            encoder, features = encoder_for(self.inputs, hidden, nn.ReLU, convolutions, dropped)
+            if network:
+                encoder, features = own_encoder(network, self.inputs)
+            else:
+                encoder, features = encoder_for(self.inputs, hidden, nn.ReLU, convolutions, dropped)
             return nn.Sequential(encoder, nn.Linear(features, int(space.n)))
 
-        self.net = network(setup, self.device, build)
+        self.net = build_network(setup, self.device, build)
         self.optimizer = make_optimizer(self.net.parameters(), lr, settings_of(optimizer))
 
     def act(self, obs: Any, ctx: Context) -> Array:

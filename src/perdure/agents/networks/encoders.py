@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from perdure import registry
 from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.tensors import CPU, to_tensor
 from perdure.errors import SpecError
@@ -184,3 +185,31 @@ def with_linear_head(encoder: nn.Module, features: int, outputs: int, gain: floa
             nn.init.orthogonal_(layer.weight, gain if layer is head else 2**0.5)
             nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
     return nn.Sequential(encoder, head)
+
+
+def own_encoder(reference: str | Callable[..., nn.Module], inputs: Inputs) -> tuple[nn.Module, int]:
+    """A network of one's own (``file.py:Net``) as an encoder, and how many features it gives.
+
+    ``Net(shape)`` is called with the shape of one input, flat or (channels, height, width), and must
+    give a module that turns a batch of them into rows of features.
+    """
+    make = registry.load_file(reference) if isinstance(reference, str) else reference
+    expected = f"network={reference}: expected a class or function of an input's shape that gives"
+    if not callable(make):
+        raise SpecError(f"{expected} an nn.Module, got {type(make).__name__}")
+    made = make(inputs.shape)
+    if not isinstance(made, nn.Module):
+        raise SpecError(f"{expected} an nn.Module, got {type(made).__name__}")
+    made.eval()
+    try:
+        with torch.no_grad():
+            out = made(torch.zeros(2, *inputs.shape, device=CPU))
+    except RuntimeError as e:
+        raise SpecError(
+            f"network={reference} cannot read inputs of shape {inputs.shape}: {e}"
+        ) from e
+    made.train()
+    if not isinstance(out, Tensor) or out.dim() != 2 or len(out) != 2:
+        got = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
+        raise SpecError(f"{expected} one row of features for each input, got {got} for two inputs")
+    return made, out.shape[1]
