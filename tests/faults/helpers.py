@@ -135,12 +135,12 @@ def snapshot(run: Path) -> Snapshot:
         assert not life.notes, life.notes
         for c in life.held():
             life.load_state(c)
-        files = contents(info.path / "rows")
-        assert [f"rows/{name}" for name in files] == [c.rows for c in life.commits]
+        files = {f"rows/{name}": data for name, data in contents(info.path / "rows").items()}
         out[info.id] = {
             "status": info.status,
             "rows": read_rows(info.path),
-            "files": list(files.values()),
+            "files": [files.pop(c.rows) for c in life.commits],
+            "not committed": files,
             "commits": [told(c) for c in life.commits],
         }
     assert out

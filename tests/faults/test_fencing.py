@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import multiprocessing
 import random
+import signal
 import socket
 import subprocess
 import sys
@@ -347,9 +348,9 @@ def test_names_stay_inside(name: str, tmp_path: Path) -> None:
 SLOW = f"{LIVES}:troubled,pause=0.02"
 
 
-def test_two_whole_runs_at_once(tmp_path: Path) -> None:
-    """Real processes on a file system where a lock is not seen: one is told, one goes on, and the
-    rows are those of a lifetime alone."""
+def test_a_whole_run_wakes_up_late(tmp_path: Path) -> None:
+    """Real processes on a file system where a lock is not seen: one sleeps, another takes over and
+    lives to the end; the first is told, and the rows are those of a lifetime alone."""
     out, keys = tmp_path / "run", {"curriculum": SLOW, "agents": ["random"], "checkpoint": 5}
     wrapper = tmp_path / "unlocked.py"
     wrapper.write_text(
@@ -359,10 +360,13 @@ def test_two_whole_runs_at_once(tmp_path: Path) -> None:
     command = [sys.executable, str(wrapper), *arguments(out, executor="serial", **keys)]
     first = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     eventually(lambda: committed(out) >= 1, 20, first)
+    first.send_signal(signal.SIGSTOP)
     second = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    told = [process.communicate(timeout=60)[1] for process in (first, second)]
-    assert [first.returncode, second.returncode] == [1, 0], told
-    assert "LockedError" in told[0] and f"taken over by process {second.pid} on" in told[0]
+    _, err = second.communicate(timeout=60)
+    first.send_signal(signal.SIGCONT)
+    _, told = first.communicate(timeout=60)
+    assert (first.returncode, second.returncode) == (1, 0), told + err
+    assert "LockedError" in told and f"taken over by process {second.pid} on" in told
     assert statuses(out)["random/0"] == ("done", ""), "it has not failed: it is another's"
     done(run_here(tmp_path / "alone", **keys))
     same(out, snapshot(tmp_path / "alone"))
