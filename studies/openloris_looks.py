@@ -103,13 +103,13 @@ def samples(plan: Plan, count: int = 512) -> list[str]:
     rows = []
     for label in (g for g in GENERATIVE if g in plan.agents):
         strategy = restored(plan, f"{label}/0").strategy
-        made = strategy.generator.before.net.decoder.draw(count, np.random.default_rng(0))
+        made = strategy.generator.before.net.decoder.sample(count, np.random.default_rng(0))
         teacher = strategy.teacher.net.eval()
         with torch.no_grad():
             sure, labels = teacher(made).softmax(1).max(1)
         rows.append(f"| {label} | {len(labels.unique())} | {sure.mean():.2f} |")
         if label == "dgr":
-            pixels = (made[:64].permute(0, 2, 3, 1).numpy() * 255).clip(0, 255).astype(np.uint8)
+            pixels = (made[:64].permute(0, 2, 3, 1).numpy(force=True) * 255).clip(0, 255).astype(np.uint8)
             high, wide, depth = pixels.shape[1:]
             grid = pixels.reshape(4, 16, high, wide, depth).swapaxes(1, 2)
             sheet = Image.fromarray(grid.reshape(4 * high, 16 * wide, depth))
