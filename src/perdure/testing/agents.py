@@ -108,8 +108,7 @@ def _problems(plan: Plan, again: Callable[[Path], Plan]) -> list[str]:
         return [*problems, f"a second run failed: {error}"]
     if not same(read_rows(other.path / other.jobs[0].id), expected):
         problems.append("the same seed gave other rows: draw all randomness from self.rng")
-    commits = len(Lifetime.read(folder).commits)
-    for k in sorted({1, commits // 2, commits - 1} - {0}):
+    for k in _resumable(Lifetime.read(folder)):
         resumed = again(plan.path.with_name(f"{plan.path.name}-from-{k}"))
         shutil.copytree(plan.path, resumed.path)
         target = resumed.path / resumed.jobs[0].id
@@ -123,6 +122,13 @@ def _problems(plan: Plan, again: Callable[[Path], Plan]) -> list[str]:
                 "state() must hold everything that load() needs to go on exactly"
             )
     return problems
+
+
+def _resumable(life: Lifetime) -> list[int]:
+    """Commits to resume after: the first, the middle and the last but one whose checkpoint is still
+    there, or the first where an agent cannot be saved and has to start again."""
+    held = [c.n + 1 for c in life.held() if not c.done] or [1]
+    return sorted({held[0], held[len(held) // 2], held[-1]})
 
 
 def _run(plan: Plan) -> str:
