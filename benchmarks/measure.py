@@ -26,7 +26,7 @@ from pyarrow import csv
 
 from perdure.store.layout import LifetimeFolder, RunFolder
 from perdure.store.log import LifetimeLog
-from perdure.store.rows import Row
+from perdure.store.rows import FORMAT, Row
 
 HERE = Path(__file__).parent
 TASKS = ("reach_a", "push_a", "open_a", "lift_a")
@@ -99,15 +99,21 @@ def write_lifetime(path, parts, tasks, agent, seed, expert=""):
             kind = "learn" if learning else "eval"
             for value in values.tolist():
                 rows.append(
-                    Row(exp, block, "life", kind, learning, 0, tasks[t or 0], "", "", 0, exp, exp, 1,
-                        exp, "complete", True, False, value, None, None, None, None, None)
+                    Row(exp, block, True, kind, learning, 0, tasks[t or 0], "", "", 0, exp, exp, exp, exp,
+                        1, exp, "complete", True, False, value, None, None, None, None, None)
                 )  # fmt: skip
                 exp += 1
                 if len(rows) == SEGMENT:
                     log.commit(rows, None, {})
                     rows = []
         log.commit(rows, None, {}, done=True)
-    described = {"format": 1, "agent": agent, "seed": seed, "expert": expert, "fingerprint": "b"}
+    described = {
+        "format": FORMAT,
+        "agent": agent,
+        "seed": seed,
+        "expert": expert,
+        "fingerprint": "b",
+    }
     LifetimeFolder(path).write_description(described)
 
 

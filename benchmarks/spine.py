@@ -162,11 +162,11 @@ SYSTEMS = {
 
 def commit_ms(rows=10_000):
     """CPU milliseconds to commit a segment: encode, hash, write, fsync, journal."""
-    row = Row(0, 3, "life", "learn", True, 0, "toy/goal-ne", "v1", '{"size": 5}', 3, 17, 12345678,
-              25, 100_000, "complete", True, False, 0.5, 1.0, 1.0, None, 0.25, {"entropy": 0.5})  # fmt: skip
+    row = Row(0, 3, True, "learn", True, 0, "toy/goal-ne", "v1", '{"size": 5}', 3, 17, 17, 12345678,
+              12345678, 25, 100_000, "complete", True, False, 0.5, 1.0, 1.0, None, 0.25, {"entropy": 0.5})  # fmt: skip
     rng = np.random.default_rng(0)
     batch = [
-        row._replace(exp=i, episode=i, seed=int(s), ret=float(r))
+        row._replace(exp=i, episode=i, trial=i, seed=int(s), trial_seed=int(s), ret=float(r))
         for i, (s, r) in enumerate(
             zip(rng.integers(2**32, size=rows), rng.normal(size=rows), strict=True)
         )

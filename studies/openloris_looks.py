@@ -109,7 +109,11 @@ def samples(plan: Plan, count: int = 512) -> list[str]:
             sure, labels = teacher(made).softmax(1).max(1)
         rows.append(f"| {label} | {len(labels.unique())} | {sure.mean():.2f} |")
         if label == "dgr":
-            pixels = (made[:64].permute(0, 2, 3, 1).numpy(force=True) * 255).clip(0, 255).astype(np.uint8)
+            pixels = (
+                (made[:64].permute(0, 2, 3, 1).numpy(force=True) * 255)
+                .clip(0, 255)
+                .astype(np.uint8)
+            )
             high, wide, depth = pixels.shape[1:]
             grid = pixels.reshape(4, 16, high, wide, depth).swapaxes(1, 2)
             sheet = Image.fromarray(grid.reshape(4 * high, 16 * wide, depth))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import json
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -76,7 +77,7 @@ class Spec:
             return self.label
         named = (p.rpartition(":")[2] if is_file_reference(p) else p for p in self.parts)
         base = "+".join(named)
-        text = "-".join([base, *(f"{k}-{_show(v)}" for k, v in self.params.items())])
+        text = "-".join([base, *(f"{k}-{_word(v)}" for k, v in self.params.items())])
         safe = "".join(c if c.isalnum() or c in "._+-" else "-" for c in text).strip("-._")
         if len(safe) > 80:
             raise SpecError(
@@ -86,10 +87,15 @@ class Spec:
 
 
 def _split(text: str) -> list[str]:
-    parts, depth, quote, start = [], 0, "", 0
+    parts, depth, quote, start, escaped = [], 0, "", 0, False
     for i, c in enumerate(text):
         if quote:
-            quote = "" if c == quote else quote
+            if escaped:
+                escaped = False
+            elif c == "\\" and quote == '"':
+                escaped = True
+            elif c == quote:
+                quote = ""
         elif c in "\"'":
             quote = c
         elif c in "[{":
@@ -104,12 +110,42 @@ def _split(text: str) -> list[str]:
 
 def _value(text: str) -> Any:
     try:
-        return tomllib.loads(f"x = {text}")["x"]
+        found = tomllib.loads(f"x = {text}")
     except tomllib.TOMLDecodeError:
         return text
+    return found["x"] if found.keys() == {"x"} else text
 
 
 def _show(value: Any) -> str:
+    """A value as :meth:`Spec.parse` reads it back: as TOML, strings bare where that is the same."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        bare = re.fullmatch(r"[^\s,\[\]{}\"'#=]+", value) is not None and _value(value) == value
+        return value if bare and isinstance(_value(value), str) else _quoted(value)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_quoted(k)} = {_inside(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_inside, value)) + "]"
+    return str(value)
+
+
+def _inside(value: Any) -> str:
+    """A value within a list or table, where no string is bare."""
+    return _quoted(value) if isinstance(value, str) else _show(value)
+
+
+def _quoted(text: str) -> str:
+    # JSON's escapes are TOML's too, once characters beyond 16 bits are not split in two.
+    return re.sub(
+        r"[\x7f-\U0010ffff]",
+        lambda m: m[0] if m[0].isprintable() else f"\\U{ord(m[0]):08x}",
+        json.dumps(text, ensure_ascii=False),
+    )
+
+
+def _word(value: Any) -> str:
+    """A value as part of a folder's name."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
