@@ -31,6 +31,7 @@ from perdure.agents.strategies.base import works_with
 LEARNERS = {
     "dqn": "batch=4,replay=32,every=2,target=3,hidden=[5]",
     "ppo": "rollout=8,batch=4,epochs=2,hidden=[5]",
+    "recurrent_ppo": "rollout=8,batch=2,epochs=2,hidden=[5],width=4,sequence=4",
     "sac": "batch=4,replay=32,start=4,hidden=[5,5]",
     "te": "rollout=8,batch=4,epochs=1,hidden=[5],embedding=2,window=3",
     "trpo": "rollout=8,hidden=[5],baseline=mlp,epochs=2",
@@ -229,6 +230,7 @@ MADE = {"zeros", "ones", "arange", "eye", "empty", "full", "linspace", "randn", 
 CONVERTED = {"tensor", "from_numpy", "as_tensor", "asarray"}
 READ = {"numpy", "cpu", "cuda", "item"}
 LISTS = {
+    "networks/column.py": 1,
     "learners/q.py": 3,
     "networks/rollout_buffer.py": 2,
     "random.py": 0,

@@ -6,7 +6,7 @@ import torch
 from gymnasium import spaces
 
 import perdure
-from perdure.agents.learners.recurrent_ppo import RecurrentPPOAgent
+from perdure.agents.learners.recurrent_ppo import GRU, RecurrentPPOAgent
 from perdure.errors import SpecError
 from perdure.testing import check_agent
 from perdure.types import Context, Setup, Transitions
@@ -57,16 +57,27 @@ def test_what_is_learned_is_what_was_played():
     assert values[data["mask"]].detach().numpy() == pytest.approx(expected, abs=1e-6)
 
 
-def test_a_true_gru_runs_inside():
-    """Without a new start the memory is torch's own over the whole sequence."""
-    agent = agent_of()
-    x = torch.randn(2, 7, 3 + 4 + 2)
-    never = torch.zeros(2, 7, dtype=torch.bool)
-    outputs, _, after = agent.net(x, torch.zeros(2, 32), never)
-    encoded = torch.cat([agent.net.encoder(x[..., :3]), x[..., 3:]], 2)
-    seen, last = agent.net.gru(encoded.transpose(0, 1))
-    assert torch.allclose(outputs, agent.net.actor(seen.transpose(0, 1)), atol=1e-6)
-    assert torch.allclose(after, last[0], atol=1e-6)
+def test_its_gru_is_torchs():
+    """The same numbers and gradients as torch's own with the same weights."""
+    mine, theirs = GRU(5, 4), torch.nn.GRU(5, 4, batch_first=True)
+    with torch.no_grad():
+        for name, layer in (("ih", mine.inputs), ("hh", mine.recurrent)):
+            layer.weight.copy_(getattr(theirs, f"weight_{name}_l0"))
+            layer.bias.copy_(getattr(theirs, f"bias_{name}_l0"))
+    x, h = torch.randn(3, 7, 5), torch.randn(3, 4)
+    seen, after = mine(x, h, torch.zeros(3, 7, dtype=torch.bool))
+    expected, last = theirs(x, h[None])
+    assert torch.allclose(seen, expected, atol=1e-6) and torch.allclose(after, last[0], atol=1e-6)
+    seen.square().sum().backward()
+    expected.square().sum().backward()
+    assert torch.allclose(mine.recurrent.weight.grad, theirs.weight_hh_l0.grad, atol=1e-5)
+    # Where a step starts anew, what came before is forgotten.
+    start = torch.zeros(3, 7, dtype=torch.bool)
+    start[1, 3] = True
+    fresh = mine(x, h, start)[0]
+    alone = mine(x[:, 3:], torch.zeros(3, 4), torch.zeros(3, 4, dtype=torch.bool))[0]
+    assert torch.allclose(fresh[1, 3:], alone[1], atol=1e-6)
+    assert torch.allclose(fresh[0], seen[0], atol=1e-6)
 
 
 def test_it_reads_its_last_action_and_reward():
@@ -146,3 +157,14 @@ def test_check_and_refusals():
     check_agent("recurrent_ppo,rollout=20,sequence=8")
     with pytest.raises(SpecError, match="scope must be 'episode' or 'trial'"):
         agent_of(scope="block")
+
+
+def test_strategies_that_read_rows_are_refused_and_others_work():
+    from perdure.agents.compose import make_agent
+    from perdure.specs import Spec
+
+    setup = Setup(BOX, ARMS, 2, 0)
+    with pytest.raises(SpecError, match="its minibatches are sequences"):
+        make_agent(Spec.parse("ewc+recurrent_ppo"), setup)
+    composed = make_agent(Spec.parse("si+recurrent_ppo,scope=trial"), setup)
+    assert composed.memory_scope == "trial" and composed.memory().keys() == {"hidden", "extras"}

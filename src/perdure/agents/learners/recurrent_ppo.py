@@ -25,6 +25,31 @@ COLUMNS = ("sampled", "log_prob", "value", "reward", "last_value", "cut", "start
 """Of a step, beside its inputs: what was done, how it was judged then, and where sequences end."""
 
 
+class GRU(nn.Module):
+    """A gated recurrent unit (Cho et al., 2014) in plain operations, which every device has; it
+    starts as torch's own does."""
+
+    def __init__(self, inputs: int, width: int) -> None:
+        super().__init__()
+        self.inputs, self.recurrent = nn.Linear(inputs, 3 * width), nn.Linear(width, 3 * width)
+        for p in self.parameters():
+            nn.init.uniform_(p, -(width**-0.5), width**-0.5)
+
+    def forward(self, x: Tensor, memory: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
+        """(sequences, steps, inputs) to (sequences, steps, width), and the memory after the last.
+        Memory is zero where a step starts anew."""
+        projected, out, h = self.inputs(x), [], memory
+        for t in range(x.shape[1]):
+            h = h * ~start[:, t, None]
+            reset, update, new = projected[:, t].chunk(3, 1)
+            from_reset, from_update, from_new = self.recurrent(h).chunk(3, 1)
+            keep = torch.sigmoid(update + from_update)
+            candidate = torch.tanh(new + torch.sigmoid(reset + from_reset) * from_new)
+            h = candidate + keep * (h - candidate)
+            out.append(h)
+        return torch.stack(out, 1), h
+
+
 class RecurrentActorCritic(nn.Module):
     """An encoder of each step's inputs, a GRU over the steps, and two linear heads."""
 
@@ -35,25 +60,19 @@ class RecurrentActorCritic(nn.Module):
         self.policy, self.flat = policy, int(np.prod(inputs.shape))
         self.shape = inputs.shape
         self.encoder, features = encoder_for(inputs, hidden)
-        self.gru = nn.GRU(features + extras, width)
+        self.gru = GRU(features + extras, width)
         self.actor, self.critic = nn.Linear(width, policy.outputs), nn.Linear(width, 1)
         nn.init.orthogonal_(self.actor.weight, 0.01)
         nn.init.zeros_(self.actor.bias)
 
     def forward(self, x: Tensor, memory: Tensor, start: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(sequences, steps, inputs) to the policy's outputs and values of every step, and the
-        memory after the last. Memory is zero where a step starts anew."""
+        memory after the last."""
         n, steps = x.shape[:2]
         obs = x[..., : self.flat].reshape(n * steps, *self.shape)
         encoded = torch.cat([self.encoder(obs).view(n, steps, -1), x[..., self.flat :]], 2)
-        out, h = [], memory
-        for t in range(steps):
-            h = h * ~start[:, t, None]
-            step, h = self.gru(encoded[None, :, t], h[None])
-            h = h[0]
-            out.append(step[0])
-        seen = torch.stack(out, 1)
-        return self.actor(seen), self.critic(seen).squeeze(2), h
+        seen, after = self.gru(encoded, memory, start)
+        return self.actor(seen), self.critic(seen).squeeze(2), after
 
 
 class RecurrentPPOAgent(TorchLearner):
@@ -71,6 +90,7 @@ class RecurrentPPOAgent(TorchLearner):
     """
 
     learns_from = ("environments",)
+    sequences = True
     net: RecurrentActorCritic
     value_weight = 0.5
 

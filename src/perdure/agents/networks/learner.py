@@ -57,6 +57,8 @@ class TorchLearner(TorchAgent):
     """Whether predictions are logits of classes (or actions), or real numbers."""
     replayable: bool = False
     """Whether the loss still means something on rows of long ago. It is then a mean over rows."""
+    sequences: bool = False
+    """Whether a row of a minibatch is a whole sequence, with a prediction for each of its steps."""
     non_policy_parameters: tuple[str, ...] = ()
     """Parameters that only steer learning and are no part of predictions, such as a temperature."""
     strategy: Strategy | None = None

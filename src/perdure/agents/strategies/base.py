@@ -43,6 +43,10 @@ NEEDS: dict[str, tuple[Callable[[Offers], bool], str]] = {
         lambda learner: learner.predicts == "logits",
         "it predicts real numbers, not classes",
     ),
+    "rows": (
+        lambda learner: not learner.sequences,
+        "its minibatches are sequences, and this strategy reads one prediction for each row",
+    ),
     "encoder": (
         lambda learner: hasattr(learner, "encode") and hasattr(learner, "decide"),
         "it has no encoder (encode, decide) for the strategy to read from",

@@ -35,6 +35,7 @@ class EWC(Strategy):
     frames; ``openloris-small`` has their strength and fewer samples.
     """
 
+    needs = ("rows",)
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "openloris": {"strength": 5240.0, "samples": 12_283, "divisor": "n-1"},
         "openloris-small": {"strength": 5240.0},

@@ -49,6 +49,8 @@ class PackNet(Strategy):
     A task that comes again is a task of its own: it gets more weights.
     """
 
+    needs = ("rows",)
+
     def __init__(
         self, learner: TorchLearner, prune: float = 0.75, retrain: int = 200, memory: int = 1000
     ) -> None:
