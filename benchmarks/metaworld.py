@@ -45,9 +45,9 @@ def actions(count: int, steps: int):
 
 
 def ours_mt(names):
+    from perdure.suite import Episode
     from perdure.suites.metaworld.env import Sawyer, Sawyers
     from perdure.suites.metaworld.tasks import Settings
-    from perdure.types import Episode
 
     arms = Sawyers([Sawyer(n, Settings()) for n in names])
     for k in range(len(names)):
@@ -64,8 +64,8 @@ def upstream_mt(benchmark: str, strategy: str):
 
 def stepping(side: str) -> dict[str, float]:
     """CPU and wall microseconds of one environment's step, MT10, random actions."""
+    from perdure.suite import Episode
     from perdure.suites.metaworld.tasks import MT10
-    from perdure.types import Episode
 
     moves = actions(10, STEPS)
     if side == "limit":

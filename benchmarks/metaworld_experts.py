@@ -17,10 +17,11 @@ sys.path = [p for p in sys.path if Path(p).resolve() != Path(__file__).resolve()
 
 import numpy as np
 
+from perdure.suite import Episode
 from perdure.suites.metaworld.env import Sawyer, Sawyers
 from perdure.suites.metaworld.expert import ExpertAgent
 from perdure.suites.metaworld.tasks import NAMES, Settings, spaces_of
-from perdure.types import Context, Episode, Setup
+from perdure.types import Context, Setup
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results" / "metaworld-experts.md"
 SEEDS, GOALS, HORIZON = range(5), range(0, 50, 5), 500

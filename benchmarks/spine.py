@@ -27,8 +27,9 @@ from perdure.run.config import LifetimeConfig
 from perdure.run.loop import LifetimeLoop
 from perdure.store.log import LifetimeLog
 from perdure.store.rows import Row
+from perdure.suite import Suite
 from perdure.suites._cartpole import CartPoles
-from perdure.types import Curriculum, Exposure, Suite, Task, learn
+from perdure.types import Curriculum, Exposure, Task, learn
 
 HERE = Path(__file__).parent
 ROUNDS = 5

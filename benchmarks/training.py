@@ -47,7 +47,8 @@ from perdure.run.config import LifetimeConfig
 from perdure.run.loop import LifetimeLoop
 from perdure.specs import Spec
 from perdure.store.log import LifetimeLog
-from perdure.types import Curriculum, Examples, Exposure, Suite, Task, learn
+from perdure.suite import Suite
+from perdure.types import Curriculum, Examples, Exposure, Task, learn
 
 HERE = Path(__file__).parent
 ROUNDS = 7

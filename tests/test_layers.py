@@ -12,8 +12,8 @@ import perdure
 ROOT = Path(perdure.__file__).parent
 RANK = {
     "errors": 0, "arrays": 0, "names": 1, "cache": 1, "types": 2, "seeds": 2, "specs": 2, "agent": 3,
-    "registry": 3, "curricula": 4, "suites": 5, "agents": 5, "store": 6, "run": 7, "measure": 8,
-    "show": 9, "testing": 10, "cli": 11,
+    "suite": 3, "registry": 4, "curricula": 4, "suites": 5, "agents": 5, "store": 6, "run": 7,
+    "measure": 8, "show": 9, "testing": 10, "cli": 11,
 }  # fmt: skip
 BASE = {"errors", "arrays", "names", "types"}
 ONLY = {"measure": {"store", *BASE}, "show": {"store", "measure", *BASE}}

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from perdure.agent import Agent
     from perdure.run.experiment import experiment
     from perdure.store.run import Run
+    from perdure.suite import Suite
     from perdure.types import (
         Block,
         BlockChoice,
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
         Examples,
         Exposure,
         Setup,
-        Suite,
         Task,
         Transitions,
+        Visibility,
         adapt,
         evaluate,
         learn,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Agent": "perdure.agent",
     "Run": "perdure.store.run",
+    "Suite": "perdure.suite",
     "experiment": "perdure.run.experiment",
 }
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "Suite",
     "Task",
     "Transitions",
+    "Visibility",
     "adapt",
     "evaluate",
     "experiment",

@@ -32,7 +32,8 @@ from perdure.errors import (
 )
 from perdure.names import check_name
 from perdure.specs import Spec, call_with, is_file_reference
-from perdure.types import Curriculum, Suite, Task
+from perdure.suite import Suite
+from perdure.types import Curriculum, Task
 
 Part = Literal["suites", "agents", "strategies", "metrics", "executors"]
 

@@ -15,8 +15,9 @@ from perdure.errors import SpecError
 from perdure.run.loop import LifetimeLoop
 from perdure.specs import Spec
 from perdure.store.log import LifetimeLog
+from perdure.suite import Suite
 from perdure.testing.agents import read_rows
-from perdure.types import Curriculum, Examples, Exposure, Setup, Suite, Task, evaluate, learn
+from perdure.types import Curriculum, Examples, Exposure, Setup, Task, evaluate, learn
 
 TASKS = [Task("mine", f"task{k}") for k in range(3)]
 

@@ -61,7 +61,8 @@ def test_perdure_check_finds_it_too(tmp_path: Path) -> None:
 import sys
 sys.path.insert(0, {os.path.dirname(LIVES)!r})
 import lives
-from perdure.types import Suite, Task
+from perdure.suite import Suite
+from perdure.types import Task
 class Dishonest(Suite):
     name = "dishonest"
     def tasks(self): return [Task("dishonest", "sound"), Task("dishonest", "liar")]

@@ -18,17 +18,8 @@ from perdure.errors import AgentFault, EnvironmentFault
 from perdure.run.config import LifetimeConfig
 from perdure.run.loop import LifetimeLoop
 from perdure.store.log import Lifetime, LifetimeLog
-from perdure.types import (
-    Context,
-    Curriculum,
-    Examples,
-    Exposure,
-    Setup,
-    Suite,
-    Task,
-    evaluate,
-    learn,
-)
+from perdure.suite import Suite
+from perdure.types import Context, Curriculum, Examples, Exposure, Setup, Task, evaluate, learn
 
 NAN, INF = float("nan"), float("inf")
 DISCRETE, BOX = spaces.Discrete(3, start=1), spaces.Box(-1.0, 1.0, (2,), np.float32)

@@ -17,12 +17,12 @@ from perdure.run.loop import LifetimeLoop
 from perdure.seeds import seed_for
 from perdure.specs import Spec
 from perdure.store.log import Lifetime, LifetimeLog
+from perdure.suite import Suite
 from perdure.testing.agents import cut_journal, read_rows
 from perdure.types import (
     BlockChoice,
     Curriculum,
     Exposure,
-    Suite,
     Task,
     Transitions,
     adapt,

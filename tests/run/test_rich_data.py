@@ -17,8 +17,9 @@ from perdure.errors import AgentFault, EnvironmentFault
 from perdure.run import datasets
 from perdure.run.loop import LifetimeLoop
 from perdure.store.log import LifetimeLog
+from perdure.suite import Suite
 from perdure.testing.agents import cut_journal, read_rows
-from perdure.types import Curriculum, Examples, Exposure, Suite, Task, evaluate, learn
+from perdure.types import Curriculum, Examples, Exposure, Task, evaluate, learn
 
 TASK = Task("mine", "task")
 SIGNED = Task("toy", "signed-reach")

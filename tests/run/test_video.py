@@ -25,9 +25,10 @@ from perdure.specs import Spec
 from perdure.store import layout
 from perdure.store.layout import LifetimeFolder
 from perdure.store.log import Lifetime, LifetimeLog
+from perdure.suite import Suite
 from perdure.suites.toy.envs import GridGoal
 from perdure.testing.agents import cut_journal, read_rows
-from perdure.types import Curriculum, Exposure, Suite, Task, evaluate, learn
+from perdure.types import Curriculum, Exposure, Task, evaluate, learn
 
 WAYS = {
     "toy": ("toy/compass,steps=90,episodes=4", {"envs": 2, "checkpoint": 70}),

@@ -19,12 +19,13 @@ from perdure.errors import CurriculumError, UnknownName
 from perdure.registry import curriculum, suite
 from perdure.run.validate import validate
 from perdure.specs import Spec
+from perdure.suite import Episode
 from perdure.suites.metaworld import cache, models, numerics, tasks
 from perdure.suites.metaworld.env import Sawyer
 from perdure.suites.metaworld.fast_env import fast_env
 from perdure.suites.metaworld.goals import official
 from perdure.testing import check_task
-from perdure.types import Episode, Task
+from perdure.types import Task
 
 STEPS = 30
 SUITE = suite("metaworld")

@@ -13,10 +13,11 @@ from gymnasium import spaces
 
 from perdure.errors import AgentFault, CurriculumError, SpecError
 from perdure.registry import entries, load, suite
+from perdure.suite import Episode
 from perdure.suites.metaworld import cache, demonstrations, tasks
 from perdure.suites.metaworld.env import Sawyer, Sawyers
 from perdure.suites.metaworld.expert import ExpertAgent
-from perdure.types import Context, Episode, Setup, Task
+from perdure.types import Context, Setup, Task
 
 SUITE = suite("metaworld")
 ACTIONS = spaces.Box(-1.0, 1.0, (4,), np.float32)

@@ -11,9 +11,9 @@ from perdure.errors import EnvironmentFault, SpecError
 from perdure.registry import suite
 from perdure.run.guards import Observer
 from perdure.run.vector import Environments
+from perdure.suite import Episode
 from perdure.suites.metaworld import fast_env, threads
 from perdure.suites.metaworld.threads import Team
-from perdure.types import Episode
 
 __all__ = ["models_kept"]
 SUITE = suite("metaworld")

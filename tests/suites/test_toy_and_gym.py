@@ -4,8 +4,9 @@ import pytest
 
 from perdure import registry
 from perdure.specs import Spec
+from perdure.suite import Episode
 from perdure.suites._cartpole import CartPoles, first_doubles
-from perdure.types import Episode, Task
+from perdure.types import Task
 
 
 def play(env, policy, seed):

@@ -12,6 +12,7 @@ from perdure import registry
 from perdure.agent import Agent
 from perdure.measure.metric import metric
 from perdure.run.executors.serial import Serial
+from perdure.suite import Suite
 from perdure.testing import (
     CheckFailed,
     check_agent,
@@ -20,7 +21,7 @@ from perdure.testing import (
     check_suite,
     check_task,
 )
-from perdure.types import Suite, Task
+from perdure.types import Task
 
 
 @pytest.mark.parametrize("name", ["random", "q", "dqn,explore=30,batch=8", "ppo,rollout=16"])

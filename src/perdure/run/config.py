@@ -11,7 +11,8 @@ import gymnasium
 
 from perdure.run.datasets import Datasets
 from perdure.seeds import seed_for
-from perdure.types import Curriculum, Setup, Suite, Task
+from perdure.suite import Suite
+from perdure.types import Curriculum, Setup, Task
 
 
 @dataclass(frozen=True)

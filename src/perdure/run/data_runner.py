@@ -15,7 +15,8 @@ from perdure.run.datasets import Prefetcher
 from perdure.run.guards import action_guard, agent_fault, check_measures
 from perdure.run.runner import Experience, Loop, Place, shared_fraction
 from perdure.seeds import rng_for
-from perdure.types import Array, Context, Data, Examples, Exposure
+from perdure.suite import Data
+from perdure.types import Array, Context, Examples, Exposure
 
 
 class _Feed:

@@ -10,7 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from perdure.errors import AgentFault
 from perdure.run.vector import fault
-from perdure.types import Array, Data, Examples, Suite, Task
+from perdure.suite import Data, Suite
+from perdure.types import Array, Examples, Task
 
 PREFETCH = 4
 """Minibatches that are fetched ahead at most."""

@@ -16,7 +16,8 @@ from perdure.run.guards import Observer, action_guard, agent_fault, stack_action
 from perdure.run.runner import Experience, Loop, Place, shared_fraction
 from perdure.run.vector import Environments
 from perdure.seeds import Address
-from perdure.types import Array, Context, Episode, Exposure, Transitions
+from perdure.suite import Episode
+from perdure.types import Array, Context, Exposure, Transitions
 
 AHEAD = 256
 """How many episodes' seeds are worked out at a time."""

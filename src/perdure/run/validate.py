@@ -10,7 +10,8 @@ import gymnasium
 
 from perdure.errors import CurriculumError, PerdureError
 from perdure.registry import suite_of
-from perdure.types import Block, Curriculum, Suite, Task
+from perdure.suite import Suite
+from perdure.types import Block, Curriculum, Task
 
 
 @dataclass(frozen=True)

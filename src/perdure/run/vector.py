@@ -2,7 +2,7 @@
 
 Stepping several environments in one process costs a tenth of what worker processes cost for
 cheap environments; lifetimes, not environments, are what runs in parallel. A suite that can step
-many environments of a task in one call offers :class:`perdure.types.BatchedEnv`.
+many environments of a task in one call offers :class:`perdure.suite.BatchedEnv`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from gymnasium import spaces
 
 from perdure.errors import EnvironmentFault, PerdureError
 from perdure.run.guards import Observer, check_flag, check_reward, place_of
-from perdure.types import Array, BatchedEnv, Episode, Suite, Task
+from perdure.suite import BatchedEnv, Episode, Suite
+from perdure.types import Array, Task
 
 Stepped = tuple[Any, list[float], list[bool], list[bool], Mapping[int, Mapping[str, Any]]]
 """Observations, rewards, terminated and truncated, one for each slot stepped; infos by row, where

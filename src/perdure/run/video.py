@@ -35,7 +35,8 @@ from perdure.run.progress import BEAT
 from perdure.run.vector import reset_env
 from perdure.store.layout import LifetimeFolder
 from perdure.store.rows import params_json
-from perdure.types import Array, Curriculum, Episode, Suite, Task
+from perdure.suite import Episode, Suite
+from perdure.types import Array, Curriculum, Task
 
 WHICH = ("first", "best", "worst")
 SIDE = 320

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from perdure.types import Array, Episode
+from perdure.suite import Episode
+from perdure.types import Array
 
 GRAVITY, CART, POLE, LENGTH, FORCE, TAU = 9.8, 1.0, 0.1, 0.5, 10.0, 0.02
 MASS = POLE + CART

@@ -12,8 +12,9 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator, registry
 
 from perdure import curricula
 from perdure.errors import CurriculumError, UnknownName
+from perdure.suite import BatchedEnv, Suite
 from perdure.suites._cartpole import CartPoles
-from perdure.types import BatchedEnv, Curriculum, Suite, Task
+from perdure.types import Curriculum, Task
 
 EXAMPLES = (
     "CartPole-v1",

@@ -13,8 +13,9 @@ from perdure.registry import curriculum as build
 from perdure.registry import entries
 from perdure.run.validate import validate
 from perdure.seeds import seed_for
+from perdure.suite import BatchedEnv, Episode, Suite
 from perdure.testing.report import CheckFailed, global_rng_untouched
-from perdure.types import BatchedEnv, Episode, Suite, Task
+from perdure.types import Task
 
 STEPS = 60
 Step: TypeAlias = tuple[Any, float, bool, bool]

@@ -37,9 +37,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from perdure.registry import extras_named
+from perdure.suite import BatchedEnv, Data, Suite
 from perdure.suites.metaworld import protocols
 from perdure.suites.metaworld.tasks import NAMES, settings, spaces_of
-from perdure.types import BatchedEnv, Curriculum, Data, Suite, Task
+from perdure.types import Curriculum, Task
 
 if TYPE_CHECKING:
     import gymnasium

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 import numpy as np
 
+from perdure.suite import Episode
 from perdure.suites.metaworld.fast_env import FastEnv, borrow, give_back
 from perdure.suites.metaworld.goals import Fixed, official
 from perdure.suites.metaworld.tasks import GOALS, Settings, spaces_of
 from perdure.suites.metaworld.threads import team
-from perdure.types import Array, Episode
+from perdure.types import Array
 
 if TYPE_CHECKING:
     from perdure.suites.metaworld.camera import Camera

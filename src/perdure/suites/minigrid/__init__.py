@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 from perdure.registry import extras_named
 from perdure.specs import call_with
+from perdure.suite import Suite
 from perdure.suites.minigrid import protocols
 from perdure.suites.minigrid.tasks import TASKS, parameters
-from perdure.types import Curriculum, Suite, Task
+from perdure.types import Curriculum, Task
 
 if TYPE_CHECKING:
     import gymnasium

@@ -29,11 +29,12 @@ import numpy as np
 from gymnasium import spaces
 
 from perdure.errors import UnknownName
+from perdure.suite import Data, Suite
 from perdure.suites.openloris import protocols
 from perdure.suites.openloris.data import LEVELS, frames, parameters, segments, where
 from perdure.suites.openloris.features import HIGHEST, WIDTH
 from perdure.suites.openloris.layouts import BATCH, FACTORS, SEGMENTS, Dataset, load, missing
-from perdure.types import Curriculum, Data, Suite, Task
+from perdure.types import Curriculum, Task
 
 __all__ = ["Dataset", "load", "missing", "suite"]
 

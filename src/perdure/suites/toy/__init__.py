@@ -26,6 +26,7 @@ import numpy as np
 from gymnasium import spaces
 
 from perdure.specs import call_with
+from perdure.suite import Data, Suite
 from perdure.suites.toy import protocols
 from perdure.suites.toy.envs import (
     Bandit,
@@ -39,7 +40,7 @@ from perdure.suites.toy.envs import (
     SignedReach,
     Told,
 )
-from perdure.types import Curriculum, Data, Suite, Task
+from perdure.types import Curriculum, Task
 
 ENVS: dict[str, tuple[type[gymnasium.Env[Any, Any]], dict[str, Any]]] = {
     **{f"goal-{c}": (GridGoal, {"corner": c}) for c in GridGoal.CORNERS},

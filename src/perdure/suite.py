@@ -1,0 +1,151 @@
+"""What a suite is: a family of tasks with its environments or data and its curricula."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from perdure.errors import CurriculumError, UnknownName
+from perdure.names import join_task_id
+from perdure.types import Array, Curriculum, Examples, Task
+
+if TYPE_CHECKING:
+    import gymnasium
+
+
+class Data(Protocol):
+    """What a task offers to data exposures."""
+
+    batch_size: int
+
+    def __len__(self) -> int: ...
+
+    def batch(self, indices: Array) -> Examples:
+        """The examples at these indices."""
+
+
+class Suite(Protocol):
+    """A family of tasks: its environments or data and its protocols. Subclass it.
+
+    Built-in suites are modules of ``perdure.suites`` with a module-level ``suite``; plugins use
+    the entry-point group ``perdure.suites``.
+    """
+
+    name: str
+    reset_options: bool = False
+    """Whether environments read ``options={"trial_seed": …, "episode": …}`` when they are reset:
+    what a trial's episodes share is to be drawn from ``trial_seed``, all else from the seed."""
+
+    def tasks(self) -> Sequence[Task]:
+        """The tasks to list and check; an open family lists examples."""
+        ...
+
+    def env(self, task: Task) -> gymnasium.Env[Any, Any]:
+        """A new environment; its ``reset(seed=s)`` (and the trial's, see ``reset_options``) alone
+        decides an episode."""
+        raise CurriculumError(f"{task.id} has no environment: give it epochs or batches")
+
+    def instructions(self, task: Task) -> Sequence[str]:
+        """The task's instruction in one or several phrasings; none by default."""
+        return ()
+
+    def render_env(self, task: Task) -> gymnasium.Env[Any, Any]:
+        """A new environment that plays the same episodes and, if it can be seen at all, renders
+        them as ``rgb_array``."""
+        return self.env(task)
+
+    def batched_env(self, task: Task, count: int) -> BatchedEnv | None:
+        """``count`` environments stepped by one call, or None: then they are made by ``env``."""
+        return None
+
+    def data(self, task: Task, learning: bool) -> Data:
+        """The task's training or held-out data."""
+        raise CurriculumError(f"{task.id} has no data: give it episodes or steps")
+
+    def data_folder(self) -> Path | None:
+        """Where the data that the suite reads are on this machine; None if it reads none. An error
+        says how they can be had. ``perdure doctor`` shows it."""
+        return None
+
+    def task(self, name: str) -> Task:
+        """The task of this name (``name`` or ``name@variant``); UnknownName otherwise."""
+        known = {join_task_id("", t.name, t.variant): t for t in self.tasks()}
+        if name not in known:
+            raise UnknownName(f"{self.name} task", name, known)
+        return known[name]
+
+    def spaces(self, task: Task) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
+        """Observation and action space of the task with its own parameters."""
+        env = self.env(task)
+        try:
+            return env.observation_space, env.action_space
+        finally:
+            env.close()
+
+    def curricula(self) -> Mapping[str, Callable[..., Curriculum]]:
+        """Protocols by name. A function that takes ``seed`` gets one of its own per lifetime."""
+        return {}
+
+    def window(self, task: Task) -> int | None:
+        """For a continuing task: a row is written every so many steps. None if episodic."""
+        return None
+
+
+class Episode(NamedTuple):
+    """What decides an episode."""
+
+    seed: int
+    trial_seed: int
+    """Equal for all episodes of a trial; the seed itself where a trial is one episode."""
+    number: int
+    """Which episode of its exposure it is."""
+
+    @classmethod
+    def alone(cls, seed: int) -> Episode:
+        """The episode of a seed that is a trial of its own."""
+        return cls(seed, seed, 0)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """As ``reset`` gets it from a suite with ``reset_options``."""
+        return {"trial_seed": self.trial_seed, "episode": self.number}
+
+
+class BatchedEnv(Protocol):
+    """Several environments of one task, stepped by one call. Optional: a suite that can do this
+    faster than one environment after another returns it from :meth:`Suite.batched_env`."""
+
+    def reset(self, slot: int, episode: Episode) -> Any:
+        """Begin an episode in one slot; its first observation."""
+
+    def expect(self, episodes: Sequence[Episode]) -> None:
+        """Which episodes come next, should it help to know. Not all of them need come."""
+
+    def step(
+        self, slots: Sequence[int], actions: Sequence[Any]
+    ) -> tuple[Any, list[float], list[bool], list[bool], Mapping[int, Mapping[str, Any]]]:
+        """Step some of the slots: observations (a new array each time), finite rewards,
+        terminated, truncated, and infos by row where there are any. Actions have been checked;
+        those of a Discrete space are Python ints."""
+
+    def close(self) -> None:
+        """Let go of everything."""
+
+
+class AsyncBatchedEnv(Protocol):
+    """A :class:`BatchedEnv` whose steps may begin before they are asked for. Where several tasks run
+    side by side, all of them are started before the first is stepped, so that their work can
+    overlap."""
+
+    def step_async(self, slots: Sequence[int], actions: Sequence[Any]) -> None:
+        """The next ``step`` will be with these slots and actions."""
+
+
+class Restorable(Protocol):
+    """An environment whose unwrapped form can save itself. Without it, a block resumed in
+    mid-episode replays the episode's actions."""
+
+    def save_state(self) -> dict[str, Array]: ...
+
+    def load_state(self, state: Mapping[str, Array]) -> None: ...
