@@ -140,3 +140,19 @@ def test_outline_shows_blocks_and_budgets():
     text = "\n".join(outline(curricula.tasks_in_turn("x", [A, B], amount=1000, unit="steps")))
     assert "learn toy/goal-ne × 1,000 steps" in text
     assert "2 tasks; learning 2,000 steps; evaluation 60 episodes" in text
+
+
+def test_an_outline_says_what_is_shown_and_hidden():
+    from perdure.show.outline import outline
+    from perdure.types import Visibility, adapt
+
+    task = Task("toy", "hidden-goal")
+    probe = adapt(
+        Exposure(task, 4, episodes_per_trial=2),
+        then=[Exposure(task, 2)],
+        visibility=Visibility(task_ids=False),
+        then_visibility=Visibility(rewards=True, task_ids=False, instructions=True),
+    )
+    line = outline(Curriculum("x", (probe,)))[1]
+    assert "toy/hidden-goal × 4 episodes in trials of 2 (task ids hidden); then evaluate" in line
+    assert "(rewards shown, task ids hidden, instructions shown); then restore" in line

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import groupby
 
-from perdure.types import Block, Curriculum
+from perdure.types import Block, Curriculum, Visibility
 
 
 def outline(curriculum: Curriculum) -> list[str]:
@@ -31,9 +31,19 @@ def outline(curriculum: Curriculum) -> list[str]:
 def _describe(block: Block) -> str:
     how = " side by side" if block.parallel else ""
     text = f"{block.kind:5}{how} {', '.join(map(str, block.exposures))}"
+    text += _shown(block.visibility)
     if block.then:
-        text += f"; then evaluate {', '.join(map(str, block.then))}; then restore"
+        text += f"; then evaluate {', '.join(map(str, block.then))}"
+        text += f"{_shown(block.then_visibility)}; then restore"
     return text
+
+
+def _shown(visibility: Visibility) -> str:
+    """What a phase shows or hides otherwise than by default, in words."""
+    words = {"rewards": "rewards", "task_ids": "task ids", "instructions": "instructions"}
+    told = visibility.to_json()
+    parts = [f"{words[name]} {'shown' if shown else 'hidden'}" for name, shown in told.items()]
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def budget(curriculum: Curriculum) -> str:
