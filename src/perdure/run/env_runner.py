@@ -126,7 +126,9 @@ class EnvRunner:
         self.envs = Environments(tasks, n, self.observer, job.action_space)
         self.recorder = None if self.learning else loop.recorder
         self.episode_start: Array = np.ones(len(self.slots), bool)
-        self.trial_start: Array = np.ones(len(self.slots), bool)
+        # Where every episode is a trial of its own, one array serves both.
+        self.trials = any(e.episodes_per_trial > 1 for e in exposures)
+        self.trial_start = np.ones(len(self.slots), bool) if self.trials else self.episode_start
         self.begun: list[int] = []
         """Slots whose memory is to be reset before the next step."""
         self.remembers = type(self.agent).reset_memory is not Agent.reset_memory
@@ -243,14 +245,23 @@ class EnvRunner:
             self.envs.parts[s.exposure].expect(upcoming)
         s.obs = self.envs.reset(s.number, s.address)
         s.actions.clear()
-        first = s.episode % budget.exposure.episodes_per_trial == 0
-        self.episode_start[s.number], self.trial_start[s.number] = True, first
-        scope = self.agent.memory_scope if self.remembers else ""
-        if scope == "episode" or (scope == "trial" and first and s.number not in self.carried):
+        self.episode_start[s.number] = True
+        if self.trials or self.remembers:
+            self._begin_trial(s, budget.exposure.episodes_per_trial)
+        return True
+
+    def _begin_trial(self, s: _Slot, per: int) -> None:
+        """Say whether the episode begins a trial, and whether the slot's memory is to be reset."""
+        first = s.episode % per == 0
+        self.trial_start[s.number] = first
+        scope = self.agent.memory_scope
+        forgets = scope == "episode" or (
+            scope == "trial" and first and s.number not in self.carried
+        )
+        if self.remembers and forgets:
             self.begun.append(s.number)
         if first:
             self.carried.discard(s.number)
-        return True
 
     def _reset_memories(self) -> None:
         """Let the agent forget what it carried for slots where something new begins."""
@@ -326,8 +337,9 @@ class EnvRunner:
                 if measures is not None and learning:
                     loop.log_measures(measures)
             if stale:
-                self.episode_start[mine] = self.trial_start[mine] = False
-                stale = False
+                self.episode_start[mine] = stale = False
+                if self.trials:
+                    self.trial_start[mine] = False
             obs = next_obs
             self.taken += 1
             if over or self.taken >= horizon or now() >= loop.next_beat:
@@ -336,7 +348,8 @@ class EnvRunner:
                     return
                 if began:
                     obs, over, stale = self._renewed(slots, following, began), False, True
-                    self._reset_memories()
+                    if self.begun:
+                        self._reset_memories()
                     if self.phrased:
                         ctx = self._context(slots)
                 horizon = self._horizon(slots)

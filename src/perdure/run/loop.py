@@ -31,8 +31,10 @@ from perdure.types import (
     Exposure,
     Kind,
     Phase,
-    Task,
 )
+
+_Columns = tuple[int, bool, str, bool, int, str, str, str]
+"""Of a row: block, deployed, kind, learning, exposure, task, variant and params."""
 
 
 class LifetimeLoop:
@@ -55,7 +57,7 @@ class LifetimeLoop:
                 f"{type(agent).__name__}.__init__ must call super().__init__(setup), which sets rng"
             )
         self.state = AgentState(agent)
-        self._task: tuple[Any, str, str] = (None, "", "")
+        self._placed: tuple[Any, Any, _Columns | None] = (None, None, None)
         self.position: tuple[int, int, int] = (0, 0, 0)
         """Block, phase and group under way."""
         self.block: Block | None = None
@@ -122,17 +124,9 @@ class LifetimeLoop:
             # In order of name: a resumed lifetime writes the same bytes.
             known = sorted((k, v) for k, v in measures.items() if v is not None)
             more = {k: float(v) for k, v in known if k not in MEASURES}
-        task, name, params = self._words(experience.exposure)
         row = Row(
             self.exp,
-            place.number,
-            place.deployed,
-            place.block.kind,
-            place.learning,
-            place.first_exposure + experience.number,
-            name,
-            task.variant,
-            params,
+            *self._place(place, experience),
             *experience[2:8],
             self.learned,
             *experience[8:11],
@@ -149,12 +143,23 @@ class LifetimeLoop:
             self.results.add(row)
         self.progress.ended(experience.steps, measures, self.position)
 
-    def _words(self, e: Exposure) -> tuple[Task, str, str]:
-        """A task as it stands in a row; the same for many rows."""
-        if e.task is not self._task[0]:
-            task = e.task
-            self._task = (task, join_task_id(task.suite, task.name), params_json(task.params))
-        return self._task
+    def _place(self, place: Place, experience: Experience) -> _Columns:
+        """Where a row stands, and its task: the same for many rows."""
+        known, exposure, columns = self._placed
+        if columns is None or known is not place or exposure is not experience.exposure:
+            task = experience.exposure.task
+            columns = (
+                place.number,
+                place.deployed,
+                place.block.kind,
+                place.learning,
+                place.first_exposure + experience.number,
+                join_task_id(task.suite, task.name),
+                task.variant,
+                params_json(task.params),
+            )
+            self._placed = (place, experience.exposure, columns)
+        return columns
 
     def tick(self, runner: Runner) -> None:
         """Commit if enough steps have passed; show signs of life."""
