@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,89 +11,13 @@ import numpy as np
 from perdure.agent import Agent
 from perdure.arrays import same_leaves
 from perdure.errors import EnvironmentFault
+from perdure.run.budget import Budget, Slot
 from perdure.run.guards import Observer, action_guard, agent_fault, stack_actions
 from perdure.run.runner import Experience, Loop, Place, shared_fraction
 from perdure.run.vector import Environments
 from perdure.seeds import Address
 from perdure.suite import Episode
 from perdure.types import Array, Context, Exposure, Transitions
-
-AHEAD = 256
-"""How many episodes' seeds are worked out at a time."""
-
-
-@dataclass(eq=False)
-class _Slot:
-    """One environment's current episode, and the row it will become."""
-
-    number: int
-    exposure: int
-    episode: int = -1
-    """-1: no episode under way."""
-    address: Episode = field(default_factory=lambda: Episode.alone(0))
-    steps: int = 0
-    """Steps of the current row (a window of the episode for continuing tasks)."""
-    ret: float = 0.0
-    success: float | None = None
-    success_end: float | None = None
-    measures: dict[str, float] = field(default_factory=dict)
-    actions: list[Any] = field(default_factory=list)
-    obs: Any = None
-
-
-@dataclass(eq=False)
-class _Budget:
-    """What is left of one exposure."""
-
-    exposure: Exposure
-    window: int | None
-    episode_seeds: Address
-    trial_seeds: Address | None
-    """None: a trial's seed is that of its first episode."""
-    phrasings: tuple[str, ...]
-    trials: int = 0
-    """Trials begun."""
-    episodes: int = 0
-    """Episodes ended."""
-    steps: int = 0
-    known: dict[int, list[Episode]] = field(default_factory=dict)
-    """Addresses of the episodes around the next ones."""
-
-    def next_episode(self, last: int) -> int:
-        """The number of the episode that follows a slot's last one (-1: none), or -1 if the budget
-        holds none. A trial that has begun goes on; trials are taken in turn."""
-        e, per = self.exposure, self.exposure.episodes_per_trial
-        if self.left == 0:
-            return -1
-        if last >= 0 and (last + 1) % per:
-            return last + 1
-        if e.unit == "episodes" and self.trials * per >= e.amount:
-            return -1
-        self.trials += 1
-        return (self.trials - 1) * per
-
-    def episode(self, number: int) -> tuple[Episode, Sequence[Episode]]:
-        """The address of an episode; and of those after it, where they were worked out just now."""
-        chunk, place = divmod(number, AHEAD)
-        if chunk in self.known:
-            return self.known[chunk][place], ()
-        if len(self.known) > 3:
-            del self.known[min(self.known)]
-        per, seed = self.exposure.episodes_per_trial, self.episode_seeds.seed
-        self.known[chunk] = found = []
-        for n in range(chunk * AHEAD, (chunk + 1) * AHEAD):
-            own = seed(n)
-            if self.trial_seeds is not None:
-                trial = self.trial_seeds.seed(n // per)
-            else:
-                trial = own if n % per == 0 else seed(n - n % per)
-            found.append(Episode(own, trial, n))
-        return found[place], found[place:]
-
-    @property
-    def left(self) -> int | None:
-        """Steps left, None where episodes are counted."""
-        return self.exposure.amount - self.steps if self.exposure.unit == "steps" else None
 
 
 def _forget(action: Any) -> None:
@@ -116,12 +39,12 @@ class EnvRunner:
         """Whether the agent cares what happened; one that only acts is told nothing."""
         suites = [job.suites[e.task.suite] for e in exposures]
         self.budgets = [
-            _Budget(e, s.window(e.task), *self._addresses(j, e), job.phrasings(e.task))
+            Budget(e, s.window(e.task), *self._addresses(j, e), job.phrasings(e.task))
             for j, (e, s) in enumerate(zip(exposures, suites, strict=True))
         ]
         self.windows = any(b.window is not None for b in self.budgets)
         self.phrased = any(len(b.phrasings) > 1 for b in self.budgets)
-        self.slots = [_Slot(j * n + i, j) for j in range(len(exposures)) for i in range(n)]
+        self.slots = [Slot(j * n + i, j) for j in range(len(exposures)) for i in range(n)]
         tasks = [(s, e.task) for s, e in zip(suites, exposures, strict=True)]
         self.envs = Environments(tasks, n, self.observer, job.action_space)
         self.recorder = None if self.learning else loop.recorder
@@ -234,7 +157,7 @@ class EnvRunner:
             raise
         self.envs.close()
 
-    def _begin(self, s: _Slot) -> bool:
+    def _begin(self, s: Slot) -> bool:
         """Give an idle slot its next episode; False if the budget holds none."""
         budget = self.budgets[s.exposure]
         s.episode = budget.next_episode(s.episode)
@@ -250,7 +173,7 @@ class EnvRunner:
             self._begin_trial(s, budget.exposure.episodes_per_trial)
         return True
 
-    def _begin_trial(self, s: _Slot, per: int) -> None:
+    def _begin_trial(self, s: Slot, per: int) -> None:
         """Say whether the episode begins a trial, and whether the slot's memory is to be reset."""
         first = s.episode % per == 0
         self.trial_start[s.number] = first
@@ -269,7 +192,7 @@ class EnvRunner:
             reset_memory(self.agent, self.begun)
             self.begun = []
 
-    def _active(self) -> list[_Slot]:
+    def _active(self) -> list[Slot]:
         """The slots that take the next step: an episode under way and budget left for it."""
         left = [b.left for b in self.budgets]
         out = []
@@ -282,7 +205,7 @@ class EnvRunner:
             out.append(s)
         return out
 
-    def _drive(self, slots: list[_Slot]) -> None:
+    def _drive(self, slots: list[Slot]) -> None:
         """Step while this set of slots is the active one.
 
         The hot path: all that stays the same between steps is set up once, and budgets are
@@ -354,7 +277,7 @@ class EnvRunner:
                         ctx = self._context(slots)
                 horizon = self._horizon(slots)
 
-    def _context(self, slots: list[_Slot]) -> Context:
+    def _context(self, slots: list[Slot]) -> Context:
         budgets = [self.budgets[s.exposure] for s in slots]
         said = [
             b.phrasings[s.address.seed % len(b.phrasings)] if b.phrasings else ""
@@ -372,27 +295,27 @@ class EnvRunner:
             fraction=shared_fraction(self),
         )
 
-    def _played(self, s: _Slot) -> Callable[[Any], None]:
+    def _played(self, s: Slot) -> Callable[[Any], None]:
         """Where an episode's actions go: to a list, unless the environment can save itself and
         nobody films an episode that will end."""
         if self.recorder is not None and self.budgets[s.exposure].window is None:
             return s.actions.append
         return _forget if self.envs.restorable(s.number) else s.actions.append
 
-    def _current(self, slots: list[_Slot]) -> Any:
+    def _current(self, slots: list[Slot]) -> Any:
         batch = self.observer.empty(len(slots))
         for k, s in enumerate(slots):
             batch[k] = s.obs
         return self.observer.batch(batch)
 
-    def _renewed(self, slots: list[_Slot], following: Any, began: list[int]) -> Any:
+    def _renewed(self, slots: list[Slot], following: Any, began: list[int]) -> Any:
         """The observations to act on, where some episodes have just begun."""
         batch = following.copy()
         for k in began:
             batch[k] = slots[k].obs
         return self.observer.batch(batch)
 
-    def _horizon(self, slots: list[_Slot]) -> int:
+    def _horizon(self, slots: list[Slot]) -> int:
         """How many vector steps may pass before a budget, a window or a commit needs a look."""
         horizon = -(-self.loop.until_commit // len(slots))
         for b in self.budgets:
@@ -408,7 +331,7 @@ class EnvRunner:
         return max(horizon, 1)
 
     def _settle(
-        self, slots: list[_Slot], following: Any, ends: list[bool], cuts: list[bool]
+        self, slots: list[Slot], following: Any, ends: list[bool], cuts: list[bool]
     ) -> list[int] | None:
         """Count the steps, end the rows that are complete, begin new episodes, commit if due.
 
@@ -440,7 +363,7 @@ class EnvRunner:
         loop.tick(self)
         return None if changed and self._active() != slots else began
 
-    def _finish(self, s: _Slot, status: str, terminated: bool, truncated: bool) -> None:
+    def _finish(self, s: Slot, status: str, terminated: bool, truncated: bool) -> None:
         measures: dict[str, float | None] = {"return": s.ret}
         if s.success is not None:
             measures["success"], measures["success_end"] = s.success, s.success_end
@@ -469,7 +392,7 @@ class EnvRunner:
         self.loop.add_row(place, experience)
         s.steps, s.ret, s.success, s.success_end, s.measures = 0, 0.0, None, None, {}
 
-    def _note(self, s: _Slot, info: Mapping[str, Any]) -> None:
+    def _note(self, s: Slot, info: Mapping[str, Any]) -> None:
         try:
             success = info.get("success", info.get("is_success"))
             if success is not None:
@@ -484,7 +407,7 @@ class EnvRunner:
                 f"map names to numbers, got {info!r:.120}"
             ) from None
 
-    def _where(self, s: _Slot) -> str:
+    def _where(self, s: Slot) -> str:
         return f"{self.exposures[s.exposure].task.id}.step"
 
     @property

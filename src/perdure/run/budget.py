@@ -1,0 +1,88 @@
+"""Which episode a slot plays next, and what is left of an exposure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from perdure.seeds import Address
+from perdure.suite import Episode
+from perdure.types import Exposure
+
+AHEAD = 256
+"""How many episodes' seeds are worked out at a time."""
+
+
+@dataclass(eq=False)
+class Slot:
+    """One environment's current episode, and the row it will become."""
+
+    number: int
+    exposure: int
+    episode: int = -1
+    """-1: no episode under way."""
+    address: Episode = field(default_factory=lambda: Episode.alone(0))
+    steps: int = 0
+    """Steps of the current row (a window of the episode for continuing tasks)."""
+    ret: float = 0.0
+    success: float | None = None
+    success_end: float | None = None
+    measures: dict[str, float] = field(default_factory=dict)
+    actions: list[Any] = field(default_factory=list)
+    obs: Any = None
+
+
+@dataclass(eq=False)
+class Budget:
+    """What is left of one exposure."""
+
+    exposure: Exposure
+    window: int | None
+    episode_seeds: Address
+    trial_seeds: Address | None
+    """None: a trial's seed is that of its first episode."""
+    phrasings: tuple[str, ...]
+    trials: int = 0
+    """Trials begun."""
+    episodes: int = 0
+    """Episodes ended."""
+    steps: int = 0
+    known: dict[int, list[Episode]] = field(default_factory=dict)
+    """Addresses of the episodes around the next ones."""
+
+    def next_episode(self, last: int) -> int:
+        """The number of the episode that follows a slot's last one (-1: none), or -1 if the budget
+        holds none. A trial that has begun goes on; trials are taken in turn."""
+        e, per = self.exposure, self.exposure.episodes_per_trial
+        if self.left == 0:
+            return -1
+        if last >= 0 and (last + 1) % per:
+            return last + 1
+        if e.unit == "episodes" and self.trials * per >= e.amount:
+            return -1
+        self.trials += 1
+        return (self.trials - 1) * per
+
+    def episode(self, number: int) -> tuple[Episode, Sequence[Episode]]:
+        """The address of an episode; and of those after it, where they were worked out just now."""
+        chunk, place = divmod(number, AHEAD)
+        if chunk in self.known:
+            return self.known[chunk][place], ()
+        if len(self.known) > 3:
+            del self.known[min(self.known)]
+        per, seed = self.exposure.episodes_per_trial, self.episode_seeds.seed
+        self.known[chunk] = found = []
+        for n in range(chunk * AHEAD, (chunk + 1) * AHEAD):
+            own = seed(n)
+            if self.trial_seeds is not None:
+                trial = self.trial_seeds.seed(n // per)
+            else:
+                trial = own if n % per == 0 else seed(n - n % per)
+            found.append(Episode(own, trial, n))
+        return found[place], found[place:]
+
+    @property
+    def left(self) -> int | None:
+        """Steps left, None where episodes are counted."""
+        return self.exposure.amount - self.steps if self.exposure.unit == "steps" else None
