@@ -14,7 +14,6 @@ from kit import setting_of
 from perdure.agent import Agent
 from perdure.arrays import all_finite, leaves, map_leaves, rows_of, same_leaves
 from perdure.errors import AgentFault, EnvironmentFault
-from perdure.run import datasets
 from perdure.run.loop import LifetimeLoop
 from perdure.store.log import LifetimeLog
 from perdure.suite import Suite
@@ -322,4 +321,3 @@ def test_data_is_let_go_of_unless_it_is_looked_up(tmp_path):
     held.examples(0, np.arange(2))
     held.close(task, True)
     assert len(held._opened) == 1
-    assert datasets.PREFETCH >= 1

@@ -199,12 +199,11 @@ def lifetime(config, agent, folder):
 @pytest.mark.parametrize("scope", ["episode", "trial", "block"])
 def test_memory_and_trials_resume_from_any_commit(tmp_path, scope):
     blocks = (
-        learn(trials(12, per=3, task=COUNT), trials(7, "steps", per=2), parallel=True),
+        learn(trials(12, per=3, task=COUNT)),
         evaluate(trials(6, per=3, task=COUNT)),
         adapt(trials(4, per=2, task=COUNT), then=[trials(4, per=2, task=COUNT)]),
         learn(Exposure(COUNT, 5)),
     )
-    blocks = (learn(trials(12, per=3, task=COUNT)), *blocks[1:])
     config = setting_of(one(*blocks), envs=2, checkpoint=7)
     make = lambda: Counting(config.setup(), scope)  # noqa: E731
     expected = lifetime(config, make(), tmp_path / "whole")

@@ -21,9 +21,6 @@ from perdure.agents.networks.tensors import to_array, to_tensor
 from perdure.errors import SpecError
 from perdure.types import Array, Batch, Context, Measures, Scope, Setup, State, Transitions
 
-COLUMNS = ("sampled", "log_prob", "value", "reward", "last_value", "cut", "start")
-"""Of a step, beside its inputs: what was done, how it was judged then, and where sequences end."""
-
 
 class GRU(nn.Module):
     """A gated recurrent unit (Cho et al., 2014) in plain operations, which every device has; it

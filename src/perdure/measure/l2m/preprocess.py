@@ -134,10 +134,6 @@ class Prepared:
         low, high, _ = self.limits[task]
         return TIE * (SCALE if self.options.normalise else max(abs(low), abs(high)))
 
-    def floor(self, task: str) -> float:
-        """The lower limit of the task, on the processed scale."""
-        return OFFSET if self.options.normalise else self.limits[task].low
-
 
 def limits(histories: Sequence[History], options: PaperOptions | None = None) -> dict[str, Limits]:
     """One pair of limits a task for all lifetimes and experts given: put it into the options that
