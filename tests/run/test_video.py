@@ -314,7 +314,11 @@ def test_killed_at_any_moment_no_half_film_and_the_same_films_in_the_end(undistu
         reached = len(list(journal.glob("*"))) + 1  # the session's own claim
         while process.poll() is None:
             entries = len(list(journal.glob("*")))
-            if progress is not None and (life / "_video").exists() and entries >= reached + progress:
+            if (
+                progress is not None
+                and (life / "_video").exists()
+                and entries >= reached + progress
+            ):
                 kills += 1
                 os.killpg(process.pid, signal.SIGKILL)
                 break
