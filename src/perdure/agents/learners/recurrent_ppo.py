@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from perdure.agents.networks.checks import check_ranges, transitions_of
 from perdure.agents.networks.encoders import encoder_for
 from perdure.agents.networks.inputs import Inputs
-from perdure.agents.networks.learner import Minibatch, TorchLearner, network
+from perdure.agents.networks.learner import Minibatch, TorchLearner, network, new_rows
 from perdure.agents.networks.optimizers import OptimizerSpec, make_optimizer, settings_of
 from perdure.agents.networks.policies import Categorical, Policy, policy_for
 from perdure.agents.networks.rollout_buffer import gae
@@ -249,6 +249,7 @@ class RecurrentPPOAgent(TorchLearner):
     def update(self, progress: float = 0.0) -> Measures:
         """Learn the rollout, then forget it. ``progress`` is the part of the exposure that is done."""
         data = self.rollout_data()
+        self.collect(new_rows(data))
         n = len(data["obs"])
         parts = max(1, round(n / self.batch))
         totals: dict[str, float] = {}
