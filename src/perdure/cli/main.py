@@ -146,10 +146,11 @@ def compare(
 @main.command()
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--format", "-f", "kind", required=True,
-              type=click.Choice(["csv", "json", "parquet", "l2logger", "tensorboard"]))  # fmt: skip
+              type=click.Choice(["csv", "json", "parquet", "l2logger", "tensorboard", "compact"]))  # fmt: skip
 @click.option("--out", "-o", type=click.Path(path_type=Path), required=True)
 def export(run: Path, kind: str, out: Path) -> None:
-    """Write a run's rows as CSV, JSON or Parquet, as L2Logger directories, or for TensorBoard."""
+    """Write a run's rows as CSV, JSON or Parquet, as L2Logger directories, for TensorBoard, or as a
+    compact run: a copy without checkpoints and films, for publishing, that every verb but run reads."""
     from perdure.cli import measuring
 
     sys.exit(measuring.export(run, kind, out))

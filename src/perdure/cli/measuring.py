@@ -158,6 +158,10 @@ def export(run: Path, format: str, out: Path) -> int:
     elif format == "l2logger":
         written = write_run(Run(run), out)
         say(f"{len(written)} logs: {out}")
+    elif format == "compact":
+        from perdure.store.compact import write_compact
+
+        say(f"run: {write_compact(Run(run), out)}")
     else:
         say(f"rows: {export_rows(Run(run), out, format)}")
     return 0

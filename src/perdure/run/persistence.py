@@ -29,6 +29,11 @@ def save_spec(
     mine["agents"] = {label: str(Spec(s.name, s.params)) for label, s in agents.items()}
     mine["out"] = ""
     mine["outline"] = outline
+    if folder.compact:
+        raise SpecError(
+            f"{spec.folder} is a compact copy of a finished run: it can be measured, compared and shown, "
+            "but has no checkpoints to go on from. To run it again choose another folder with --out"
+        )
     if folder.exists():
         theirs = read_spec(folder)
         _refuse_other(spec, theirs, mine)

@@ -9,6 +9,9 @@
         _video/index.json  *.mp4
     RUN/<agent>/experts/<task>/<seed>/    a single-task expert, the same inside
 
+A compact copy (:mod:`perdure.store.compact`) has ``_meta/compact.json`` besides, ``lifetime.json.gz``
+instead of ``lifetime.json``, and of a lifetime's folders only ``_meta``, ``_journal`` and ``rows``.
+
 Who wants to know or write any of it asks a :class:`RunFolder` or a :class:`LifetimeFolder`.
 """
 
@@ -28,14 +31,15 @@ from perdure.store import journal
 from perdure.store.checkpoints import BUNDLES, PARTS
 from perdure.store.location import store_at
 from perdure.store.lock import Lock
-from perdure.store.objects import ObjectStore, get_json, to_json
+from perdure.store.objects import ObjectStore, get_json, to_json, to_json_gz
 
 SPEC = "_meta/spec.json"
 """What a run is known by."""
 VIDEO = "_video"
 ROWS = "rows"
-_JOBS = "_meta/jobs.json"
+_JOBS, _COMPACT = "_meta/jobs.json", "_meta/compact.json"
 _DESCRIPTION, _PROGRESS, _ERROR = "_meta/lifetime.json", "_meta/progress.json", "_meta/error.json"
+_DESCRIPTION_GZ = f"{_DESCRIPTION}.gz"
 _SESSIONS, _LOCK, _FILMS = "_meta/sessions", "_meta/lock", f"{VIDEO}/index.json"
 QUIET = 5.0
 """Seconds without a new sign of life after which another machine's lifetime has stopped."""
@@ -57,7 +61,8 @@ class LifetimeFolder:
 
     def description(self) -> dict[str, Any] | None:
         """What the lifetime is made of; None before it has begun."""
-        return self._mapping(_DESCRIPTION)
+        found = self._mapping(_DESCRIPTION)
+        return found if found is not None else self._mapping(_DESCRIPTION_GZ)
 
     def write_description(self, values: Mapping[str, Any]) -> None:
         """Write what the lifetime is made of."""
@@ -79,6 +84,14 @@ class LifetimeFolder:
     def write_session(self, number: int, values: Mapping[str, Any]) -> None:
         """Write who runs it now."""
         self.store.put(f"{_SESSIONS}/{number:05d}.json", to_json(values))
+
+    def copy_records(self, source: LifetimeFolder) -> None:
+        """Take over what another folder says of its lifetime and of how it was run, but not on which
+        machine: that is nobody's business where a run is published."""
+        self.store.put(_DESCRIPTION_GZ, to_json_gz(source.description()))
+        for name in source.session_names():
+            self.store.put(name, to_json(_without_machine(_lenient(source.store, name))))
+        self.store.put(_PROGRESS, to_json(_without_machine(source.progress())))
 
     # How it is doing.
 
@@ -246,6 +259,17 @@ class RunFolder:
         """Write which lifetimes are planned."""
         self.store.put(_JOBS, to_json(weights))
 
+    @property
+    def compact(self) -> bool:
+        """Whether this is a compact copy, which can be read but not gone on with."""
+        return _COMPACT in self.store.list("_meta")
+
+    def copy_records(self, source: RunFolder) -> None:
+        """Take over a run's specification and jobs, as a compact copy."""
+        self.write_spec(source.spec())
+        self.write_jobs(source.jobs())
+        self.store.put(_COMPACT, to_json({"left out": ["checkpoints", "films", "hosts"]}))
+
     def lifetime(self, job: str) -> LifetimeFolder:
         """The folder of one lifetime."""
         return LifetimeFolder(self.path / job)
@@ -261,7 +285,11 @@ class RunFolder:
                 for task in self._folders(seed):
                     experts += self._folders(task)
         every = (*own, *experts)
-        return [j for j in every if f"{j}/{_DESCRIPTION}" in self.store.list(f"{j}/_meta")]
+        return [j for j in every if self._described(j)]
+
+    def _described(self, job: str) -> bool:
+        names = self.store.list(f"{job}/_meta")
+        return f"{job}/{_DESCRIPTION}" in names or f"{job}/{_DESCRIPTION_GZ}" in names
 
     def _folders(self, folder: str) -> list[str]:
         return [f for f in self.store.folders(folder) if f.rpartition("/")[2][:1] not in "_."]
@@ -279,6 +307,10 @@ def runs_below(folder: Path) -> Iterator[Path]:
             yield Path(root)
             below.clear()
         below[:] = sorted(d for d in below if not d.startswith((".", "_")))
+
+
+def _without_machine(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in values.items() if k not in ("host", "pid", "argv")}
 
 
 def _lenient(store: ObjectStore, name: str) -> dict[str, Any]:

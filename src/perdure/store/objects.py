@@ -6,7 +6,9 @@ append, no rename and no lock: the log's safety rests on :meth:`ObjectStore.put_
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
 from typing import Any, Protocol
 
 from perdure.errors import NameRefused, StoreError
@@ -63,9 +65,17 @@ def to_json(value: Any) -> bytes:
     return json.dumps(value, indent=1, sort_keys=True, allow_nan=False).encode() + b"\n"
 
 
+def to_json_gz(value: Any) -> bytes:
+    """Strict JSON, compressed; the same bytes for the same value."""
+    text = json.dumps(value, sort_keys=True, allow_nan=False)
+    return gzip.compress(text.encode(), mtime=0)
+
+
 def get_json(store: ObjectStore, name: str) -> Any:
-    """An object that is JSON; a StoreError names it when it is not."""
+    """An object that is JSON, compressed if its name ends so; a StoreError names it when it is not."""
+    data = store.get(name)
     try:
-        return json.loads(store.get(name).decode())
-    except ValueError as e:
+        text = gzip.decompress(data) if name.endswith(".gz") else data
+        return json.loads(text.decode())
+    except (ValueError, OSError, EOFError, zlib.error) as e:
         raise StoreError(f"{store.where(name)} cannot be read as JSON: {e}") from e
