@@ -81,6 +81,7 @@ def agrees(found, strategy, name, epochs, heads=False, lr=1e-3, within=0.08):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_permuted_digits_come_out_as_the_field_knows(tmp_path):
     """Penalties keep much of what fine-tuning loses, a projected gradient more, rows nearly all."""
     found = ours(PERMUTED, DOMAIN, "", tmp_path / "x")
@@ -95,6 +96,7 @@ def test_permuted_digits_come_out_as_the_field_knows(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_split_digits_with_heads_come_out_as_the_field_knows(tmp_path):
     """LwF works where tasks have heads, and PackNet forgets nothing."""
     name, lr = f"{SPLIT},scenario=task", 0.005
@@ -114,6 +116,7 @@ def test_split_digits_with_heads_come_out_as_the_field_knows(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_new_classes_are_kept_by_rows_alone(tmp_path):
     """Class-incremental: without rows only the newest classes are ever answered."""
     name = f"{SPLIT},scenario=class"
