@@ -2,7 +2,7 @@
 
 ::
 
-    RUN/_meta/spec.json  jobs.json
+    RUN/_meta/spec.json  jobs.json  lock
     RUN/<agent>/<seed>/                   one lifetime
         _meta/lifetime.json  progress.json  error.json  lock  sessions/00000.json …
         _journal/00000.json …  rows/00000.parquet …  _ckpt/00000.npz …  _parts/…
@@ -41,6 +41,8 @@ _JOBS, _COMPACT = "_meta/jobs.json", "_meta/compact.json"
 _DESCRIPTION, _PROGRESS, _ERROR = "_meta/lifetime.json", "_meta/progress.json", "_meta/error.json"
 _DESCRIPTION_GZ = f"{_DESCRIPTION}.gz"
 _SESSIONS, _LOCK, _FILMS = "_meta/sessions", "_meta/lock", f"{VIDEO}/index.json"
+PLANNING = 60.0
+"""Seconds to wait for others who plan into the same folder; each takes some milliseconds."""
 QUIET = 5.0
 """Seconds without a new sign of life after which another machine's lifetime has stopped."""
 
@@ -269,6 +271,10 @@ class RunFolder:
         self.write_spec(source.spec())
         self.write_jobs(source.jobs())
         self.store.put(_COMPACT, to_json({"left out": ["checkpoints", "films", "hosts"]}))
+
+    def lock(self) -> Lock:
+        """Held by whoever changes what is planned."""
+        return Lock(self.path / _LOCK, PLANNING)
 
     def lifetime(self, job: str) -> LifetimeFolder:
         """The folder of one lifetime."""
