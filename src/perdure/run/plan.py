@@ -22,7 +22,7 @@ from perdure.errors import (
     SpecError,
     UnknownName,
 )
-from perdure.names import slug, task_slug
+from perdure.names import slug, task_folders
 from perdure.run.config import LifetimeConfig
 from perdure.run.persistence import read_spec, save_spec
 from perdure.run.spec import RunSpec
@@ -88,9 +88,9 @@ class Plan:
         out = [Job(f"{a}/{s}", a, s) for s in seeds for a in self.agents]
         if self.spec.experts:
             for s in seeds:
-                for task in curricula.experts(self.curriculum(s)):
-                    folder = task_slug(task.id)
-                    out += [Job(f"{a}/experts/{folder}/{s}", a, s, task.id) for a in self.agents]
+                tasks = [task.id for task in curricula.experts(self.curriculum(s))]
+                for task, folder in task_folders(tasks).items():
+                    out += [Job(f"{a}/experts/{folder}/{s}", a, s, task) for a in self.agents]
         return tuple(out)
 
     def job(self, job_id: str) -> Job:
