@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,9 @@ class Group(click.Group):
             return super().invoke(ctx)
         except PerdureError as e:
             from perdure.cli.terminal import tell
+            from perdure.store.plain import clipped
 
-            tell(f"perdure: {type(e).__name__}: {e}")
+            tell(clipped(f"perdure: {type(e).__name__}: {e}", 20_000))
             sys.exit(2)
 
 
@@ -260,7 +262,15 @@ def entry() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # A terminal without − or × gets a question mark.
+    code: Any = 0
     try:
         main()
     except Interrupted as e:
-        sys.exit(128 + e.signum)
+        code = 128 + e.signum
+    except SystemExit as e:
+        code = e.code
+    if threading.active_count() > 1 and isinstance(code, int):
+        from perdure.run.signals import leave
+
+        leave(code)
+    sys.exit(code)

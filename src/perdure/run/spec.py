@@ -16,6 +16,8 @@ from perdure.specs import Spec
 MAX_ENVS = 1024
 """Environments side by side in one process."""
 MAX_FOLDER = 255
+DEADLINE = 600.0
+"""Seconds without a sign of life after which something is taken to hang, unless told otherwise."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,12 @@ class RunSpec:
     def folder(self) -> Path:
         """Where the run goes."""
         return Path(self.out or f"runs/{slug(Spec.parse(self.curriculum).short)}")
+
+    @property
+    def patience(self) -> float:
+        """Seconds that a part may take while the run is planned: the executor's deadline."""
+        given = Spec.parse(self.executor).params.get("deadline")
+        return float(given) if isinstance(given, (int, float)) and given > 0 else DEADLINE
 
     IDENTITY = ("curriculum", "seed", "envs", "hide_tasks", "checkpoint")
     """What may not change in a folder. Agents and lifetimes may be added."""

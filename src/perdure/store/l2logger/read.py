@@ -13,7 +13,14 @@ import pyarrow as pa
 
 from perdure.arrays import Array
 from perdure.store.history import History, codes, equals, floats, numbers
-from perdure.store.l2logger.check import LogError, Part, explain, read_object, refuse_special, validate
+from perdure.store.l2logger.check import (
+    LogError,
+    Part,
+    explain,
+    read_object,
+    refuse_special,
+    validate,
+)
 from perdure.store.l2logger.names import STEPS
 from perdure.store.l2logger.times import extremes
 from perdure.store.rows import truths
