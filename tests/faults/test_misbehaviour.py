@@ -13,7 +13,7 @@ import psutil
 import pytest
 from helpers import LIVES, arguments, done, eventually, finish, run_here, spawn, statuses
 
-from perdure.run.executors.output import END, MOST, Output
+from perdure.run.executors.output import END, MOST, WorkerOutput
 from perdure.run.lifetime import FAILED, NOTE
 from perdure.store.layout import LifetimeFolder
 
@@ -49,7 +49,7 @@ def test_much_output_and_a_long_error(tmp_path: Path) -> None:
 
 
 def test_output_is_kept_small_and_has_both_its_ends() -> None:
-    output = Output()
+    output = WorkerOutput()
     write = "import os\nfor _ in range(64): os.write(1, b'x' * (1 << 20))"
     script = f"{write}\nprint('\\n{FAILED}the end')"
     os.write(output.fd, f"{NOTE}a word at first\n".encode())

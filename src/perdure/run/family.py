@@ -24,7 +24,7 @@ def _close_in_child() -> None:
 os.register_at_fork(after_in_child=_close_in_child)
 
 
-class Family:
+class StartedProcesses:
     """The processes that a run starts."""
 
     def __init__(self) -> None:
@@ -79,10 +79,10 @@ class Family:
 
 
 @contextmanager
-def family() -> Iterator[Family]:
+def family() -> Iterator[StartedProcesses]:
     """What is started inside this block ends with the process, if that is killed, and with the
     block, if that is left by an exception."""
-    made, peacefully = Family(), False
+    made, peacefully = StartedProcesses(), False
     try:
         yield made
         peacefully = True

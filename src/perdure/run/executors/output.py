@@ -14,7 +14,7 @@ MOST = 64 * END
 """Bytes that its file may have before it is cut down to those."""
 
 
-class Output:
+class WorkerOutput:
     """A file that a worker writes to, and that is kept small."""
 
     def __init__(self) -> None:

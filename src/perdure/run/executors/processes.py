@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from perdure.errors import SpecError
 from perdure.run.crashes import place
 from perdure.run.executors.base import Report, check_count, check_patience
-from perdure.run.executors.output import Output
-from perdure.run.family import Family, family
+from perdure.run.executors.output import WorkerOutput
+from perdure.run.family import StartedProcesses, family
 from perdure.run.lifetime import Outcome, write_error
 from perdure.run.plan import Job, Plan
 from perdure.run.spec import DEADLINE
@@ -27,7 +27,7 @@ from perdure.store.plain import clipped
 class _Worker:
     job: Job
     process: subprocess.Popen[bytes]
-    output: Output
+    output: WorkerOutput
     folder: LifetimeFolder
     seen: float | None = None
     alive: float = field(default_factory=time.monotonic)
@@ -60,7 +60,7 @@ class Processes:
             self._run(plan, jobs, report, share, kin)
 
     def _run(
-        self, plan: Plan, jobs: Sequence[Job], report: Report, share: int, kin: Family
+        self, plan: Plan, jobs: Sequence[Job], report: Report, share: int, kin: StartedProcesses
     ) -> None:
         waiting = deque((job, 0) for job in jobs)
         tries: dict[str, int] = {}
@@ -85,13 +85,13 @@ class Processes:
         finally:
             _stop(active)
 
-    def _start(self, plan: Plan, job: Job, share: int, kin: Family) -> _Worker:
+    def _start(self, plan: Plan, job: Job, share: int, kin: StartedProcesses) -> _Worker:
         # One thread each: lifetimes are what runs in parallel, and results must not depend on
         # how many cores a machine has. Environments may use the cores that no lifetime needs:
         # theirs do not.
         threads = {f"{lib}_NUM_THREADS": "1" for lib in ("OMP", "MKL", "OPENBLAS", "NUMEXPR")}
         threads["PERDURE_THREADS"] = str(share)
-        output = Output()
+        output = WorkerOutput()
         known = {**kin.environment, "PERDURE_PARENT": str(os.getpid())}
         process = subprocess.Popen(
             plan.command(job),
