@@ -28,6 +28,7 @@ INNER = {
     "run": (
         {"spec", "guards", "progress", "results", "signals", "runner", "guardian", "crashes"},
         {"persistence", "vector", "agent_state", "validate", "family"},
+        {"repeat"},
         {"datasets", "env_runner", "video"},
         {"config", "data_runner"},
         {"plan", "loop"},

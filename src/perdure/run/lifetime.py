@@ -22,6 +22,7 @@ from perdure.run.loop import LifetimeLoop
 from perdure.run.persistence import refuse_changed
 from perdure.run.plan import Job, Plan
 from perdure.run.progress import Progress
+from perdure.run.repeat import Repeater
 from perdure.run.video import Recorder
 from perdure.specs import Spec, is_file_reference
 from perdure.store.layout import LifetimeFolder
@@ -112,7 +113,15 @@ def _live(plan: Plan, job: Job, log: LifetimeLog, beat: Callable[[], None] | Non
     if plan.video:
         start = log.position["exp"] if log.position else 0
         recorder = Recorder(folder, config.suites, start, say)
-    LifetimeLoop(config, agent, log, progress, beat, recorder).run()
+    repeater = Repeater(config)
+    loop = LifetimeLoop(config, agent, log, progress, beat, recorder, repeater)
+    loop.run()
+    found = repeater.play(progress.done_steps, lambda: loop.beat(done=True))
+    if found is not None:
+        try:
+            folder.write_repeat(found)
+        except StoreError as e:
+            say(str(e))  # The lifetime is done, and no row depends on it.
 
 
 def say(note: str) -> None:

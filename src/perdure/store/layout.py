@@ -134,6 +134,14 @@ class LifetimeFolder:
         """Where the error is, for messages."""
         return self.store.where(_ERROR)
 
+    def repeat(self) -> dict[str, Any]:
+        """What came of playing some episodes again; empty if none was."""
+        return _lenient(self.store, _REPEAT)
+
+    def write_repeat(self, values: Mapping[str, Any]) -> None:
+        """Write what came of playing some episodes again."""
+        self.store.put(_REPEAT, to_json(values), durable=False)
+
     def open_crash(self) -> IO[bytes] | None:
         """A file for the fault handler, which needs one that is open; None where there can be
         none."""

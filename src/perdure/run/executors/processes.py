@@ -125,7 +125,8 @@ class Processes:
             print(note, file=sys.stderr)
         # What an environment calls in a worker may end it with any exit code: only the log says
         # that a lifetime is done, and only the worker's own words that it has failed.
-        if code in (0, None) and worker.folder.status() == "done":
+        # Once it is, whatever ends the worker does no harm.
+        if code != 1 and worker.folder.status() == "done":
             return Outcome(worker.job, "done"), False
         if code == 1 and failure:
             return Outcome(worker.job, "failed", failure), False

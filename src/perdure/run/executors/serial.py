@@ -50,6 +50,8 @@ class Serial:
                     run_lifetime(plan, job, beat)
                 return Outcome(job, "done")
             except Hung as e:
+                if LifetimeFolder(plan.path / job.id).status() == "done":
+                    return Outcome(job, "done")
                 error = f"hung: {e}, {self.retries + 1} times"
             except Exception as e:
                 return Outcome(job, "failed", describe_error(e))
