@@ -9,12 +9,17 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from perdure.errors import NameRefused, SpecError, UnknownName
+from perdure.errors import NameRefused, SpecError, StoreError, UnknownName
 from perdure.names import slug
 from perdure.specs import Spec
+from perdure.store.files import read_input
 
 MAX_ENVS = 1024
 """Environments side by side in one process."""
+MAX_LIFETIMES = 100_000
+"""Of one agent in one run."""
+MAX_SEED = 2**63 - 1
+"""Rows hold a lifetime's seed in 64 bits."""
 MAX_FOLDER = 255
 DEADLINE = 600.0
 """Seconds without a sign of life after which something is taken to hang, unless told otherwise."""
@@ -54,8 +59,12 @@ class RunSpec:
                 raise SpecError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.envs > MAX_ENVS:
             raise SpecError(f"envs must be at most {MAX_ENVS}, got {self.envs}")
+        if self.lifetimes > MAX_LIFETIMES:
+            raise SpecError(f"lifetimes must be at most {MAX_LIFETIMES:,}")
         if self.seed < 0:
             raise SpecError(f"seed must not be negative, got {self.seed}")
+        if self.seed + self.lifetimes - 1 > MAX_SEED:
+            raise SpecError("the seeds of all lifetimes must be less than 2**63")
         if not self.agents:
             raise SpecError("name at least one agent (perdure ls agents)")
         if "\0" in self.out:
@@ -70,8 +79,14 @@ class RunSpec:
     def from_toml(cls, path: Path, **flags: Any) -> RunSpec:
         """Read a TOML file; flags that are given win over it."""
         try:
-            values = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, tomllib.TOMLDecodeError) as e:
+            values = tomllib.loads(read_input(path))
+        except StoreError as e:
+            raise SpecError(str(e)) from e
+        except RecursionError:
+            raise SpecError(
+                f"{path} holds lists or tables in each other, too deep to read"
+            ) from None
+        except ValueError as e:
             raise SpecError(f"{path}: {e}") from e
         known = [f.name for f in fields(cls)]
         for key in values:
