@@ -10,7 +10,7 @@ from typing import Any
 
 from perdure import registry
 from perdure.cli.terminal import say, tell
-from perdure.errors import SpecError, UnknownName
+from perdure.errors import NameRefused, SpecError, UnknownName
 from perdure.specs import Spec, is_file_reference
 from perdure.types import Curriculum
 
@@ -28,6 +28,8 @@ def check(name: str) -> int:
         check_task,
     )
 
+    if "\0" in name:
+        raise NameRefused(f"{name!r} holds a NUL character")
     path = Path(name)
     if is_run(path):
         return _check_run(path)

@@ -139,10 +139,10 @@ def compare(
 
 
 def _write_json(path: Path, value: Any) -> None:
-    from perdure.store.files import write_file
+    from perdure.store.files import write_output
     from perdure.store.plain import strict_json
 
-    write_file(path, strict_json(value).encode())
+    write_output(path, strict_json(value).encode())
 
 
 def export(run: Path, format: str, out: Path) -> int:

@@ -42,7 +42,7 @@ def leaderboard(
     from perdure.show import leaderboard_page as pages
     from perdure.show.leaderboard import DEFAULT
     from perdure.show.leaderboard import leaderboard as rank
-    from perdure.store.files import write_file
+    from perdure.store.files import write_output
 
     board = rank(folder, choose(names) if names else DEFAULT, curriculum=curriculum)
     for ranking in board.rankings:
@@ -50,7 +50,7 @@ def leaderboard(
         for line in pages.remarks(ranking):
             remark(line)
     if html is not None:
-        write_file(html, pages.html(board).encode(), durable=False)
+        write_output(html, pages.html(board).encode())
         say(f"page: {html}")
     return 0
 

@@ -246,13 +246,21 @@ def group_experts(histories: Sequence[History]) -> dict[str, tuple[History, ...]
     return {task: tuple(runs) for task, runs in found.items()}
 
 
+def _is_folder(path: str | Path) -> bool:
+    """Also of a text that cannot be a path: no."""
+    try:
+        return Path(path).is_dir()
+    except (OSError, ValueError):
+        return False
+
+
 def _given_experts(ste: Sequence[str], measure: str | None) -> dict[str, tuple[History, ...]]:
     out: dict[str, tuple[History, ...]] = {}
     wanted = None if measure is None else [measure]
     for text in ste:
         task, eq, folder = text.partition("=")
-        path = Path(folder if eq and not Path(text).is_dir() else text)
-        if not path.is_dir():
+        path = Path(folder if eq and not _is_folder(text) else text)
+        if not _is_folder(path):
             raise MeasureError(f"--ste {text}: {path} is not a folder")
         if is_run(path):
             found: dict[str, tuple[History, ...]] = {}
@@ -267,7 +275,7 @@ def _given_experts(ste: Sequence[str], measure: str | None) -> dict[str, tuple[H
                 raise MeasureError(f"--ste {text}: no L2Logger log below {path}")
             # Newest name first: the order in which the reference holds its stored experts.
             found = group_experts([_read_expert(p, wanted) for p in reversed(logs)])
-        if eq and not Path(text).is_dir():
+        if eq and not _is_folder(text):
             found = {task.lower(): tuple(h for runs in found.values() for h in runs)}
         for name, runs in found.items():
             out[name] = (*out.get(name, ()), *runs)

@@ -17,14 +17,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 from perdure.errors import AgentFault, LockedError, StoreError
+from perdure.run.crashes import place, traced
 from perdure.run.loop import LifetimeLoop
 from perdure.run.persistence import refuse_changed
 from perdure.run.plan import Job, Plan
 from perdure.run.progress import Progress
+from perdure.run.repeat import Repeater
 from perdure.run.video import Recorder
 from perdure.specs import Spec, is_file_reference
 from perdure.store.layout import LifetimeFolder
 from perdure.store.log import Lifetime, LifetimeLog
+from perdure.store.plain import clipped
 
 PACKAGES = (
     "perdure",
@@ -41,6 +44,8 @@ PACKAGES = (
 
 NOTE = "perdure: "
 """How a line for the user begins; an executor passes it on from wherever the lifetime runs."""
+MOST_TRACE = 100_000
+"""Characters of a traceback that are kept."""
 FAILED = "failed: "
 """How a worker begins its last words."""
 
@@ -67,6 +72,8 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
             folder.write_description(description)
         here = {**provenance(), "code": code(plan, job)}
         notes = list(log.notes)
+        if crash := folder.crash():
+            notes.append(f"{path}: the last session crashed: {place(crash)}")
         changed = changes(folder, {part: here[part] for part in ("code", "packages")})
         if changed and log.commits and not log.done:
             notes.append(
@@ -84,14 +91,8 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
         folder.write_session(log.session, {**session, **here, "notes": notes})
         folder.clear_error()
         try:
-            config = plan.config(job)
-            agent = plan.make_agent(job.agent, config.setup())
-            progress = Progress(config.curriculum, folder)
-            recorder = None
-            if plan.video:
-                start = log.position["exp"] if log.position else 0
-                recorder = Recorder(folder, config.suites, start, say)
-            LifetimeLoop(config, agent, log, progress, beat, recorder).run()
+            with traced(folder):
+                _live(plan, job, log, beat)
         except LockedError:
             raise  # The lifetime is another's now, and has not failed.
         except SystemExit as e:
@@ -102,6 +103,25 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
         except Exception as e:
             write_error(folder, e)
             raise
+
+
+def _live(plan: Plan, job: Job, log: LifetimeLog, beat: Callable[[], None] | None) -> None:
+    config, folder = plan.config(job), log.folder
+    agent = plan.make_agent(job.agent, config.setup())
+    progress = Progress(config.curriculum, folder)
+    recorder = None
+    if plan.video:
+        start = log.position["exp"] if log.position else 0
+        recorder = Recorder(folder, config.suites, start, say)
+    repeater = Repeater(config)
+    loop = LifetimeLoop(config, agent, log, progress, beat, recorder, repeater)
+    loop.run()
+    found = repeater.play(progress.done_steps, lambda: loop.beat(done=True))
+    if found is not None:
+        try:
+            folder.write_repeat(found)
+        except StoreError as e:
+            say(str(e))  # The lifetime is done, and no row depends on it.
 
 
 def say(note: str) -> None:
@@ -126,12 +146,13 @@ def finished(plan: Plan, job: Job) -> bool:
     return True
 
 
-def write_error(folder: LifetimeFolder, error: BaseException | str) -> None:
+def write_error(folder: LifetimeFolder, error: BaseException | str, trace: str = "") -> None:
     """Leave word of a failure in the lifetime's folder."""
     text = error if isinstance(error, str) else describe_error(error)
-    trace = "" if isinstance(error, str) else "".join(traceback.format_exception(error))
+    if not isinstance(error, str):
+        trace = "".join(traceback.format_exception(error))
     try:
-        folder.write_error(text, trace)
+        folder.write_error(text, clipped(trace, MOST_TRACE))
     except StoreError as e:
         # A full disk must not hide the error that matters: it is still raised and printed.
         say(str(e))
@@ -139,7 +160,7 @@ def write_error(folder: LifetimeFolder, error: BaseException | str) -> None:
 
 def describe_error(error: BaseException) -> str:
     """An error in one line: its class and its own words."""
-    return f"{type(error).__name__}: {error}"
+    return clipped(f"{type(error).__name__}: {error}")
 
 
 def provenance() -> dict[str, Any]:

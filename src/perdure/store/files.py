@@ -6,6 +6,7 @@ import errno
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,8 @@ from pathlib import Path
 from perdure.errors import NoSpaceError, StoreError
 
 Data = bytes | memoryview
+MOST_INPUT = 16 << 20
+"""Bytes of a specification or a file of settings."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 """What a file system says that has no hard links (or no more of them)."""
@@ -28,6 +31,38 @@ def write_file(path: Path, data: Data, durable: bool = True) -> None:
             sync_folder(path.parent)
     except _Swept:
         write_file(path, data, durable)
+    except OSError as e:
+        raise typed(e, path) from e
+
+
+def read_input(path: Path) -> str:
+    """The text of a file that a user named, as UTF-8. StoreError if it cannot be read, or is longer
+    than any such file: a device may have no end."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MOST_INPUT + 1)
+        if len(data) > MOST_INPUT:
+            raise StoreError(f"{path} has more than {MOST_INPUT >> 20} MB")
+        return data.decode("utf-8")
+    except UnicodeDecodeError as e:
+        raise StoreError(f"{path} is not UTF-8: {e}") from e
+    except OSError as e:
+        raise StoreError(f"{path} cannot be read: {e}") from e
+
+
+def write_output(path: Path, data: Data) -> None:
+    """Write what a user named: a whole file; but a device or pipe (``/dev/null``, ``/dev/stdout``) is
+    written to, since a rename would put a file in its place."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        mode = 0
+    if not mode or stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        write_file(path, data, durable=False)
+        return
+    try:
+        with open(path, "wb") as file:
+            file.write(data)
     except OSError as e:
         raise typed(e, path) from e
 

@@ -2,9 +2,10 @@
 
 ::
 
-    RUN/_meta/spec.json  jobs.json
+    RUN/_meta/spec.json  jobs.json  lock
     RUN/<agent>/<seed>/                   one lifetime
-        _meta/lifetime.json  progress.json  error.json  lock  sessions/00000.json …
+        _meta/lifetime.json  progress.json  error.json  repeat.json  crash.txt  lock
+        _meta/sessions/00000.json …
         _journal/00000.json …  rows/00000.parquet …  _ckpt/00000.npz …  _parts/…
         _video/index.json  *.mp4
     RUN/<agent>/experts/<task>/<seed>/    a single-task expert, the same inside
@@ -24,7 +25,7 @@ import socket
 import time
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 from perdure.errors import MissingObject, StoreError
 from perdure.store import journal
@@ -40,7 +41,12 @@ ROWS = "rows"
 _JOBS, _COMPACT = "_meta/jobs.json", "_meta/compact.json"
 _DESCRIPTION, _PROGRESS, _ERROR = "_meta/lifetime.json", "_meta/progress.json", "_meta/error.json"
 _DESCRIPTION_GZ = f"{_DESCRIPTION}.gz"
+_REPEAT, _CRASH = "_meta/repeat.json", "_meta/crash.txt"
 _SESSIONS, _LOCK, _FILMS = "_meta/sessions", "_meta/lock", f"{VIDEO}/index.json"
+PLANNING = 60.0
+"""Seconds to wait for others who plan into the same folder; each takes some milliseconds."""
+MOST_CRASH = 64 << 10
+"""Bytes of a crash's stacks that are read."""
 QUIET = 5.0
 """Seconds without a new sign of life after which another machine's lifetime has stopped."""
 
@@ -127,6 +133,34 @@ class LifetimeFolder:
     def error_in(self) -> str:
         """Where the error is, for messages."""
         return self.store.where(_ERROR)
+
+    def repeat(self) -> dict[str, Any]:
+        """What came of playing some episodes again; empty if none was."""
+        return _lenient(self.store, _REPEAT)
+
+    def write_repeat(self, values: Mapping[str, Any]) -> None:
+        """Write what came of playing some episodes again."""
+        self.store.put(_REPEAT, to_json(values), durable=False)
+
+    def open_crash(self) -> IO[bytes] | None:
+        """A file for the fault handler, which needs one that is open; None where there can be
+        none."""
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+            return os.fdopen(os.open(self.path / _CRASH, flags, 0o644), "wb")
+        except OSError:
+            return None
+
+    def crash(self) -> str:
+        """What the fault handler wrote when compiled code crashed; empty if it did not."""
+        try:
+            return self.store.get(_CRASH)[:MOST_CRASH].decode(errors="replace").strip()
+        except StoreError:
+            return ""
+
+    def clear_crash(self) -> None:
+        """There was none."""
+        self.store.delete(_CRASH)
 
     def lock(self) -> Lock:
         """Tells who writes it, to processes that see the same disk. Nothing depends on it."""
@@ -269,6 +303,10 @@ class RunFolder:
         self.write_spec(source.spec())
         self.write_jobs(source.jobs())
         self.store.put(_COMPACT, to_json({"left out": ["checkpoints", "films", "hosts"]}))
+
+    def lock(self) -> Lock:
+        """Held by whoever changes what is planned."""
+        return Lock(self.path / _LOCK, PLANNING)
 
     def lifetime(self, job: str) -> LifetimeFolder:
         """The folder of one lifetime."""

@@ -39,8 +39,8 @@ class Lock:
     A dead owner holds nothing: whatever killed it, the next process takes over.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, patience: float = PATIENCE) -> None:
+        self.path, self.patience = path, patience
         self._fd: int | None = None
 
     def acquire(self) -> None:
@@ -63,7 +63,7 @@ class Lock:
         _mine.add(fd)
 
     def _take(self, fd: int) -> None:
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + self.patience
         while not _flock(fd, fcntl.LOCK_EX):
             if time.monotonic() >= end:
                 raise LockedError(

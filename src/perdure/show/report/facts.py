@@ -23,6 +23,7 @@ def outline(study: Study) -> dict[str, Any]:
     ``curricula``: each different one with its folders, ``budget`` and ``strips``; ``budget``: the
     least and the most of a lifetime over all of them. ``tasks``: each with what was seen of it.
     ``agents``: each with its seeds. ``versions``: each package with the versions found.
+    ``repeats``: for each run that played episodes again, whether they were alike.
     """
     found = curricula(study)
     return {
@@ -31,6 +32,17 @@ def outline(study: Study) -> dict[str, Any]:
         "tasks": [_task(study, t) for t in study.tasks],
         "agents": [_agent(study, a) for a in study.agents],
         "versions": _versions(study.folders),
+        "repeats": [
+            {
+                "folder": f.label,
+                "text": str(f.repeats),
+                "lifetimes": f.repeats.lifetimes,
+                "alike": f.repeats.agreed == f.repeats.played,
+                "differences": list(f.repeats.differences[:20]),
+            }
+            for f in study.folders
+            if f.repeats.played
+        ],
     }
 
 

@@ -19,6 +19,7 @@ from perdure.show.colours import Style, agent_styles, task_styles
 from perdure.show.report.timeline import Schedule, Timeline, budgets, schedules, timeline
 from perdure.store.history import History, common_measure
 from perdure.store.layout import LifetimeFolder, runs_below
+from perdure.store.repeats import Repeats, repeats
 from perdure.store.run import Run
 
 NAMELESS = "agent"
@@ -42,6 +43,8 @@ class Folder:
     """What each lifetime said of the machine it last ran on."""
     planned: int
     """Lifetimes that the run was to have, experts among them; 0 where unknown."""
+    repeats: Repeats = field(default_factory=Repeats)
+    """What came of playing some episodes again."""
 
 
 @dataclass(frozen=True)
@@ -272,4 +275,5 @@ def _folder(path: Path, label: str, found: sources.Found) -> Folder:
         run.spec,
         tuple(s for i in infos for s in LifetimeFolder(i.path).sessions()[-1:]),
         len(run.folder.jobs()),
+        repeats(LifetimeFolder(i.path) for i in infos),
     )
