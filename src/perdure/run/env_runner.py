@@ -299,10 +299,12 @@ class EnvRunner:
         )
 
     def _played(self, s: Slot) -> Callable[[Any], None]:
-        """Where an episode's actions go: to a list, unless it may never end and the environment can
-        save itself."""
-        endless = self.budgets[s.exposure].window is not None
-        return _forget if endless and self.envs.restorable(s.number) else s.actions.append
+        """Where an episode's actions go: to a list, unless the environment can save itself and
+        nobody films an episode that will end, or plays it again."""
+        wanted = self.recorder is not None or self.offered < EACH
+        if wanted and self.budgets[s.exposure].window is None:
+            return s.actions.append
+        return _forget if self.envs.restorable(s.number) else s.actions.append
 
     def _current(self, slots: list[Slot]) -> Any:
         batch = self.observer.empty(len(slots))
