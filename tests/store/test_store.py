@@ -1,5 +1,4 @@
 import importlib
-import json
 import sys
 
 import duckdb

@@ -70,15 +70,15 @@ def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any], video: bo
     return 1 if failed else 0
 
 
-def watch(folder: Path) -> None:
+def watch(folder: Path) -> int:
     """A live table."""
     from perdure.show.live import watch as follow
     from perdure.store.run import Run
 
     try:
-        follow(Run(folder).path, SafeConsole())
+        return follow(Run(folder).path, SafeConsole())
     except KeyboardInterrupt:
-        return
+        return 0
 
 
 def gallery(name: str, out: Path) -> None:

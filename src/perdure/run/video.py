@@ -29,7 +29,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from perdure.errors import EnvironmentFault, MissingExtra, StoreError
+from perdure.errors import EnvironmentFault, MissingExtra
 from perdure.names import task_slug
 from perdure.run.progress import BEAT
 from perdure.run.vector import reset_env

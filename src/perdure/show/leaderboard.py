@@ -87,6 +87,8 @@ class Board:
 
     path: Path
     rankings: tuple[Ranking, ...]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Runs in no ranking, and why."""
 
 
 @dataclass(frozen=True)
@@ -151,9 +153,10 @@ def leaderboard(
         groups = [g for g in groups if _is(g[0], curriculum)]
         if not groups:
             raise UnknownName("curriculum", curriculum, known, f"(there are: {', '.join(known)})")
-    return Board(
-        folder, tuple(_ranking(g, metrics, options or paper.PaperOptions(), level) for g in groups)
-    )
+    chosen = options or paper.PaperOptions()
+    left_out = {run.name: "it has no lifetime that can be read" for run in runs if run not in begun}
+    rankings = tuple(_ranking(g, metrics, chosen, level) for g in groups)
+    return Board(folder, rankings, left_out)
 
 
 def _found(folder: Path, path: Path) -> _Found:
@@ -162,7 +165,7 @@ def _found(folder: Path, path: Path) -> _Found:
     described: dict[int, Mapping[str, Any]] = {}
     agents: dict[str, str] = {}
     for info in run.lifetimes():
-        if not info.expert:
+        if not info.expert and info.status != "damaged":
             one = info.description
             described.setdefault(info.seed, one)
             agents.setdefault(info.agent, str(one.get("agent", "")))

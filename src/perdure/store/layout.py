@@ -34,6 +34,7 @@ from perdure.store.location import store_at
 from perdure.store.lock import Lock
 from perdure.store.objects import ObjectStore, get_json, to_json, to_json_gz
 from perdure.store.places import EXPERTS, LifetimePlace, parts_of, place_of, run_of
+from perdure.store.rows import Owner
 
 SPEC = "_meta/spec.json"
 """What a run is known by."""
@@ -92,6 +93,14 @@ class LifetimeFolder:
             wrong = described.disagreement(found, self.job)
             return f"{self.described_in} {wrong}" if wrong else next(iter(written.notes), "")
         return f"{self.described_in} is missing; {described.ANEW}" if written.length else ""
+
+    def owner(self) -> Owner | None:
+        """Whose rows must be here, by the folder's name and the description; None where they do not
+        tell."""
+        found, place = self.description(), place_of(self.job)
+        if found is None or place is None:
+            return None
+        return place.agent, place.seed, str(found.get("expert", ""))
 
     def sessions(self) -> list[dict[str, Any]]:
         """Who ran it, with what and when, in order; without what cannot be read."""
@@ -211,6 +220,10 @@ class LifetimeFolder:
     def films(self) -> dict[str, Any] | None:
         """The index of the films; None if there is none that can be read."""
         return side.look(self.store, _FILMS)[0] or None
+
+    def shown_films(self) -> list[dict[str, Any]]:
+        """The entries of the index that can be shown: whole, and of a film in this folder."""
+        return side.films(self.films() or {})
 
     def film(self, name: str) -> bytes:
         """One film; MissingObject if there is none of this name."""

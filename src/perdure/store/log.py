@@ -111,6 +111,11 @@ class Lifetime:
         """Every committed row."""
         return [row for table in self.tables() for row in rows.to_rows(table)]
 
+    def check_rows(self) -> None:
+        """Corrupt, or another StoreError, if any committed rows cannot be had."""
+        for table in self.tables(["exp"]):
+            del table
+
     def _verify_rows(self) -> None:
         for i, c in enumerate(self.commits):
             try:

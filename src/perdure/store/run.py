@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,9 @@ class Run:
     @property
     def spec(self) -> dict[str, Any]:
         """The resolved specification."""
-        found: dict[str, Any] = self.folder.spec()
+        found = self.folder.spec()
+        if not isinstance(found, dict):
+            raise StoreError(f"{self.folder.spec_in} is not the specification of a run; restore it")
         return found
 
     def lifetimes(self) -> list[LifetimeInfo]:
@@ -89,10 +91,21 @@ class Run:
             job, folder.path, *place[:2], expert, status, error, folder.progress(), count
         )
 
-    def gaps(self) -> list[Gap]:
+    def gaps(
+        self, lifetimes: Sequence[LifetimeInfo] | None = None, *, verify: bool = False
+    ) -> list[Gap]:
         """What keeps the run from being whole, against its plan: lifetimes that have not begun or not
-        ended, that are damaged, and folders that are none of its."""
-        return missing(self.folder, {i.id: (i.status, i.error) for i in self.lifetimes()})
+        ended, that are damaged, and folders that are none of its. ``lifetimes``, where they have just
+        been asked for, are not looked up again; with ``verify`` their rows are read too."""
+        infos = self.lifetimes() if lifetimes is None else lifetimes
+        known = {i.id: (i.status, i.error) for i in infos}
+        for info in infos if verify else ():
+            try:
+                if info.status != "damaged":
+                    info.read().check_rows()
+            except StoreError as e:
+                known[info.id] = ("damaged", str(e))
+        return missing(self.folder, known)
 
     def rows(self, *, experts: bool = False, partial: bool = False) -> pa.Table:
         """All committed rows as one Arrow table; ``.to_pandas()`` for a data frame.
@@ -101,8 +114,9 @@ class Run:
         measure is a column. Damage is an error, and lifetimes that did not end are a warning
         (:class:`PartialRun`); with ``partial`` the good rows come without either.
         """
+        lifetimes = self.lifetimes()
         if not partial:
-            gaps = self.gaps()
+            gaps = self.gaps(lifetimes)
             damaged = [gap for gap in gaps if gap.damage]
             if damaged:
                 raise Corrupt(
@@ -111,7 +125,7 @@ class Run:
             if gaps:
                 warnings.warn(listed(self.path, gaps), PartialRun, stacklevel=2)
         tables = []
-        for info in self.lifetimes():
+        for info in lifetimes:
             if bool(info.expert) == experts and info.status != "damaged":
                 try:
                     tables += list(info.read().tables())
@@ -136,7 +150,9 @@ class Run:
 
     def _damage(self, info: LifetimeInfo) -> list[str]:
         # Whose the rows of a lifetime are that is not where it belongs is no news.
-        life = info.read(verify=True) if info.status != "damaged" else Lifetime.read(info.path, True)
+        life = (
+            info.read(verify=True) if info.status != "damaged" else Lifetime.read(info.path, True)
+        )
         last = life.commits[-1] if life.commits else None
         if last is None or last.checkpoint is None or last.n in life.damaged:
             return life.notes

@@ -11,6 +11,7 @@ from perdure.errors import StoreError
 from perdure.store.layout import RunFolder
 from perdure.store.places import EXPERTS, place_of
 
+WAITING = "the lifetime has not begun"
 SHOWN = 10
 """Gaps that one message names."""
 
@@ -49,9 +50,9 @@ def missing(run: RunFolder, known: Mapping[str, tuple[str, str]]) -> list[Gap]:
         if status == "damaged":
             gaps.append(Gap(job, error, True))
         elif status == "waiting":
-            gaps.append(Gap(job, "has not begun", False))
+            gaps.append(Gap(job, WAITING, False))
         elif status != "done":
-            gaps.append(Gap(job, f"is {status}" + (f": {error}" if error else ""), False))
+            gaps.append(Gap(job, f"the lifetime is {status} {error}".strip(), False))
     strange = [job for job, place in run.places().items() if place is None]
     return gaps + [Gap(job, _why_strange(run, job), True) for job in strange]
 
