@@ -55,8 +55,9 @@ def leaderboard(
     if html is not None:
         write_file(html, pages.html(board).encode(), durable=False)
         say(f"page: {html}")
-    problems = {name: why for r in board.rankings for name, why in r.failed.items()}
-    return lacking({**problems, **board.left_out}, partial)
+    without = {name: why for r in board.rankings for name, why in r.failed.items()}
+    code = lacking(board.left_out, partial)
+    return lacking(without, partial, said=True) or code
 
 
 def view(paths: Sequence[Path], port: int, anyway: bool) -> int:

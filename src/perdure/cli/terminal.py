@@ -18,9 +18,9 @@ def tell(text: str) -> None:
     print(visible(text), file=sys.stderr)
 
 
-def lacking(problems: Mapping[str, str], partial: bool) -> int:
-    """Say what numbers were made without; the exit code."""
-    for name, why in problems.items():
+def lacking(problems: Mapping[str, str], partial: bool, said: bool = False) -> int:
+    """Say what numbers were made without, unless that is ``said`` already; the exit code."""
+    for name, why in () if said else problems.items():
         tell(f"not measured: {name}: {why}")
     if problems and not partial:
         tell("exit code 1: the numbers are without these; --partial says that they may be")

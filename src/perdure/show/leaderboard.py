@@ -25,6 +25,7 @@ from perdure.measure.stats import Estimate, mean_interval
 from perdure.store.history import History
 from perdure.store.layout import SPEC, runs_below
 from perdure.store.run import Run
+from perdure.store.survey import listed
 
 DEFAULT: tuple[Metric, ...] = (acc, *(m for m in l2m_metrics if m.name in CORE))
 """Average final performance, by which agents are ranked, and L2M's core metrics."""
@@ -145,8 +146,9 @@ def leaderboard(
     runs = [_found(folder, path) for path in runs_below(folder)]
     begun = [run for run in runs if run.described]
     if not begun:
-        what = f"{len(runs)} runs but no lifetime that has begun" if runs else "no Perdure run"
-        raise MeasureError(f"{folder} holds {what} ({SPEC} is what a run is known by)")
+        what = f"{len(runs)} runs but no lifetime that can be ranked" if runs else "no Perdure run"
+        lacks = "".join(f"\n{listed(run.path, Run(run.path).gaps())}" for run in runs[:3])
+        raise MeasureError(f"{folder} holds {what} ({SPEC} is what a run is known by){lacks}")
     groups = _groups(begun)
     if curriculum is not None:
         known = [g[0].title for g in groups]

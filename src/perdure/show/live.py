@@ -284,6 +284,6 @@ def watch(path: Path, console: Console) -> int:
                     time.sleep(REFRESH)
     gaps = Run(path).gaps()
     for gap in gaps:
-        if gap.damage or not gap.id:
+        if gap.id not in watcher.folders and (gap.damage or not gap.id):
             console.print(Text(visible(str(gap)), style="red"), soft_wrap=True)
     return int(any(gap.damage for gap in gaps))
