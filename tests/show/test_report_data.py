@@ -214,7 +214,8 @@ def test_what_did_not_end_is_in_no_number(tmp_path):
     rows = made.tasks_in_turn(np.random.default_rng(5), ("toy/a", "toy/b", "toy/c"))
     made.write_lifetime(run / "q/2", rows[:100], "q", 2, done=False, error="boom")
     made.write_lifetime(run / "late/0", rows[:40], "late", 0, done=False)
-    RunFolder(run).write_jobs(dict.fromkeys("abcdef", 1))
+    jobs = ("q/0", "q/1", "q/2", "late/0", "late/1", "late/2")
+    RunFolder(run).write_jobs(dict.fromkeys(jobs, 1))
     study = load([run], metrics())
     mine = {"metric": "cw.performance", "agent": "q"}
     assert only(data.headline(study)["cells"], **mine) == only(

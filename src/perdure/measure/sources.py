@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from perdure.errors import MeasureError
+from perdure.errors import MeasureError, NameRefused
 from perdure.measure.outlines import StoredExposure, stored_blocks, stored_task_id
 from perdure.names import task_slug
 from perdure.store.history import History, read_experts, read_lifetime
@@ -194,9 +194,16 @@ def _nothing() -> History:
     raise MeasureError("there is nothing to read")
 
 
+def _expert_folder(task: str) -> str:
+    try:
+        return task_slug(task)
+    except NameRefused:
+        return ""  # Nothing that was planned: no expert of it is lost.
+
+
 def _lost(history: History, lost: Mapping[str, str], given: Experts) -> tuple[str, ...]:
     """The experts that a lifetime is measured without, and why."""
-    tasks = {task_slug(task) for task in history.learned_tasks if task not in given}
+    tasks = {_expert_folder(task) for task in history.learned_tasks if task not in given}
     places = {job: place_of(job) for job in lost}
     return tuple(
         f"{job}: {lost[job]}"
