@@ -15,7 +15,7 @@ import pytest
 import perdure
 from kit import Recorder as Recording
 from kit import setting_of
-from perdure.errors import MissingExtra, StoreError
+from perdure.errors import MissingExtra
 from perdure.registry import suite
 from perdure.run.loop import LifetimeLoop
 from perdure.run.plan import load_plan, make_plan

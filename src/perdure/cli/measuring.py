@@ -171,7 +171,7 @@ def export(path: Path, format: str, out: Path, partial: bool = False) -> int:
     elif format == "compact":
         from perdure.store.compact import write_compact
 
-        say(f"run: {write_compact(Run(run), out)}")
+        say(f"run: {write_compact(run, out)}")
     else:
         say(f"rows: {export_rows(run, out, format, partial)}")
     return 0

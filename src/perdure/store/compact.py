@@ -25,7 +25,8 @@ def write_compact(run: Run, out: Path) -> Path:
 
     StoreError if a planned lifetime is not done or the rows of one are damaged.
     """
-    states = dict.fromkeys(run.folder.jobs(), "waiting") | {i.id: i.status for i in run.lifetimes()}
+    infos = run.lifetimes()
+    states = dict.fromkeys(run.folder.jobs(), "waiting") | {i.id: i.status for i in infos}
     left = [f"{job} is {status}" for job, status in states.items() if status != "done"]
     if left or not states:
         raise StoreError(
@@ -35,13 +36,12 @@ def write_compact(run: Run, out: Path) -> Path:
     with new_folder(out) as root:
         copy = RunFolder(root)
         copy.copy_records(run.folder)
-        for job in run.folder.lifetimes():
-            _write_lifetime(run.folder.lifetime(job).path, copy.lifetime(job))
+        for info in infos:
+            _write_lifetime(info.read(), copy.lifetime(info.id))
     return out
 
 
-def _write_lifetime(source: Path, copy: LifetimeFolder) -> None:
-    life = Lifetime.read(source)
+def _write_lifetime(life: Lifetime, copy: LifetimeFolder) -> None:
     if life.notes:
         raise StoreError("; ".join(life.notes))
     table = pa.concat_tables(list(life.tables()))

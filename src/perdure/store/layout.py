@@ -118,7 +118,9 @@ class LifetimeFolder:
     def copy_records(self, source: LifetimeFolder) -> None:
         """Take over what another folder says of its lifetime and of how it was run, but not on which
         machine: that is nobody's business where a run is published."""
-        self.store.put(_DESCRIPTION_GZ, to_json_gz({**(source.description() or {}), "folder": self.job}))
+        self.store.put(
+            _DESCRIPTION_GZ, to_json_gz({**(source.description() or {}), "folder": self.job})
+        )
         for name in source.session_names():
             self.store.put(name, to_json(_without_machine(side.look(source.store, name)[0])))
         self.store.put(_PROGRESS, to_json(_without_machine(source.progress())))
