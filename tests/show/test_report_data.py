@@ -59,7 +59,7 @@ def study(tmp_path_factory):
         made.write_lifetime(run / "q" / str(seed), rows_of(seed), "q", seed, described=described)
     for seed, values in ((0, (0, 1, 1, 1)), (1, (1, 1, 1, 1))):
         rows = [made.row(i, 0, "toy/a", True, float(v)) for i, v in enumerate(values)]
-        made.write_lifetime(run / "q/experts/a" / str(seed), rows, "q", seed, expert="toy/a")
+        made.write_lifetime(run / "q/experts/toy--a" / str(seed), rows, "q", seed, expert="toy/a")
     return load([run], metrics())
 
 

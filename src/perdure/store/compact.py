@@ -26,9 +26,8 @@ def write_compact(run: Run, out: Path) -> Path:
     StoreError if a planned lifetime is not done or the rows of one are damaged.
     """
     infos = run.lifetimes()
-    states = dict.fromkeys(run.folder.jobs(), "waiting") | {i.id: i.status for i in infos}
-    left = [f"{job} is {status}" for job, status in states.items() if status != "done"]
-    if left or not states:
+    left = [str(gap) for gap in run.gaps(infos)]
+    if left or not infos:
         raise StoreError(
             f"{run.path} is not finished ({'; '.join(left[:3]) or 'no lifetime'}{'; …' * (len(left) > 3)}): "
             "only a finished run has a compact copy. perdure run goes on with it"
