@@ -115,10 +115,10 @@ def test_an_unfinished_run_has_no_compact_copy(run, tmp_path):
     shutil.copytree(run.path, part)
     folder = RunFolder(part).lifetime("q/0")
     folder.forget_after(1)
-    with pytest.raises(StoreError, match="not finished .q/0 is interrupted."):
+    with pytest.raises(StoreError, match="not finished .q/0: the lifetime is interrupted"):
         write_compact(perdure.Run(part), tmp_path / "copy")
     shutil.rmtree(folder.path)
-    with pytest.raises(StoreError, match="q/0 is waiting"):
+    with pytest.raises(StoreError, match="q/0: the lifetime has not begun"):
         write_compact(perdure.Run(part), tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
 

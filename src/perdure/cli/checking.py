@@ -123,10 +123,11 @@ def _check_run(path: Path) -> int:
 
     found = Run(path)
     problems = found.verify()
-    for info in found.lifetimes():
-        say(f"{info.status:11} {info.id}  {info.rows:,} rows  {info.error}")
-        if info.status != "done":
-            problems.append(f"{info.id} is {info.status} {info.error}".strip())
+    lifetimes = found.lifetimes()
+    for info in lifetimes:
+        said = "" if info.status == "damaged" else info.error
+        say(f"{info.status:11} {info.id}  {info.rows:,} rows  {said}".rstrip())
+    problems += [str(gap) for gap in found.gaps(lifetimes) if not gap.damage]
     return _verdict(str(path), problems)
 
 

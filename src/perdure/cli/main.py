@@ -85,6 +85,14 @@ def _one_thread() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
+_partial = click.option(
+    "--partial",
+    is_flag=True,
+    help="Go on without lifetimes that are missing, unfinished or damaged: exit 0.",
+)
+"""Everywhere the same: without it, what a run lacks makes the exit code 1, or export refuse."""
+
+
 def _measuring(command: Any) -> Any:
     """The options that measure and compare share; those of preset reference carry its own names."""
     choice = click.Choice
@@ -121,9 +129,11 @@ def _measuring(command: Any) -> Any:
 
 @main.command()
 @click.argument("folder", type=AnyPath())
+@_partial
 @_measuring
 def measure(
     folder: Path,
+    partial: bool,
     preset: str,
     ste: tuple[str, ...],
     names: tuple[str, ...],
@@ -137,18 +147,20 @@ def measure(
     _one_thread()
     from perdure.cli import measuring
 
-    sys.exit(measuring.measure(folder, preset, ste, names, flags, json_file))
+    sys.exit(measuring.measure(folder, preset, ste, names, flags, json_file, partial))
 
 
 @main.command()
 @click.argument("folders", type=AnyPath(), nargs=-1, required=True)
 @click.option("--baseline", help="Compare every agent with this one alone.")
 @click.option("--anyway", is_flag=True, help="Also if the curricula differ.")
+@_partial
 @_measuring
 def compare(
     folders: tuple[Path, ...],
     baseline: str | None,
     anyway: bool,
+    partial: bool,
     preset: str,
     ste: tuple[str, ...],
     names: tuple[str, ...],
@@ -159,8 +171,9 @@ def compare(
     _one_thread()
     from perdure.cli import measuring
 
-    code = measuring.compare(folders, preset, ste, names, baseline, anyway, flags, json_file)
-    sys.exit(code)
+    sys.exit(
+        measuring.compare(folders, preset, ste, names, baseline, anyway, flags, json_file, partial)
+    )
 
 
 @main.command()
@@ -168,12 +181,13 @@ def compare(
 @click.option("--format", "-f", "kind", required=True,
               type=click.Choice(["csv", "json", "parquet", "l2logger", "tensorboard", "compact"]))  # fmt: skip
 @click.option("--out", "-o", type=AnyPath(), required=True)
-def export(run: Path, kind: str, out: Path) -> None:
+@_partial
+def export(run: Path, kind: str, out: Path, partial: bool) -> None:
     """Write a run's rows as CSV, JSON or Parquet, as L2Logger directories, for TensorBoard, or as a
     compact run: a copy without checkpoints and films, for publishing, that every verb but run reads."""
     from perdure.cli import measuring
 
-    sys.exit(measuring.export(run, kind, out))
+    sys.exit(measuring.export(run, kind, out, partial))
 
 
 @main.command()
@@ -185,6 +199,7 @@ def export(run: Path, kind: str, out: Path) -> None:
 @click.option("--title", help="Heading of the page.")
 @click.option("--ste", multiple=True, metavar="[TASK=]DIR", help="Single-task experts of logs.")
 @click.option("--anyway", is_flag=True, help="Also if the curricula differ.")
+@_partial
 def report(
     folders: tuple[Path, ...],
     out: Path | None,
@@ -192,11 +207,12 @@ def report(
     title: str | None,
     ste: tuple[str, ...],
     anyway: bool,
+    partial: bool,
 ) -> None:
     """Turn runs into one HTML file that opens anywhere, offline."""
     from perdure.cli import showing
 
-    sys.exit(showing.report(folders, out, figures, title, ste, anyway))
+    sys.exit(showing.report(folders, out, figures, title, ste, anyway, partial))
 
 
 @main.command()
@@ -204,13 +220,18 @@ def report(
 @click.option("--metric", "names", multiple=True, help="The first decides; repeatable.")
 @click.option("--curriculum", help="Only this one: its name, or how its fingerprint begins.")
 @click.option("--html", type=AnyPath(dir_okay=False), help="Also as a page.")
+@_partial
 def leaderboard(
-    folder: Path, names: tuple[str, ...], curriculum: str | None, html: Path | None
+    folder: Path,
+    names: tuple[str, ...],
+    curriculum: str | None,
+    html: Path | None,
+    partial: bool,
 ) -> None:
     """Rank the agents of all runs of a curriculum found under FOLDER."""
     from perdure.cli import showing
 
-    sys.exit(showing.leaderboard(folder, names, curriculum, html))
+    sys.exit(showing.leaderboard(folder, names, curriculum, html, partial))
 
 
 @main.command()
@@ -253,7 +274,7 @@ def watch(folder: Path) -> None:
     """Follow a running experiment, from any machine that sees its folder."""
     from perdure.cli import verbs
 
-    verbs.watch(folder)
+    sys.exit(verbs.watch(folder))
 
 
 @main.command()

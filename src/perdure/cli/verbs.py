@@ -89,15 +89,15 @@ def _tell_repeats(finished: Run, jobs: Sequence[str], quiet: bool) -> None:
         )
 
 
-def watch(folder: Path) -> None:
+def watch(folder: Path) -> int:
     """A live table."""
     from perdure.show.live import watch as follow
     from perdure.store.run import Run
 
     try:
-        follow(Run(folder).path, SafeConsole())
+        return follow(Run(folder).path, SafeConsole())
     except KeyboardInterrupt:
-        return
+        return 0
 
 
 def gallery(name: str, out: Path) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from perdure.errors import AgentFault, LockedError, StoreError
+from perdure.errors import AgentFault, Corrupt, LockedError, StoreError
 from perdure.run.crashes import place, traced
 from perdure.run.loop import LifetimeLoop
 from perdure.run.persistence import refuse_changed
@@ -63,7 +63,8 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
     """Run a lifetime to its end from wherever its log stands. Raises what stopped it."""
     path = plan.path / job.id
     folder = LifetimeFolder(path)
-    description, described = plan.describe(job), folder.description()
+    description = plan.describe(job)
+    described, damage = _described(folder)
     if described is not None:
         # Before the log is opened: another lifetime's files are not ours to repair.
         refuse_changed(f"{path} holds another lifetime", described, description)
@@ -71,7 +72,7 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
         if described is None:
             folder.write_description(description)
         here = {**provenance(), "code": code(plan, job)}
-        notes = list(log.notes)
+        notes = [*damage, *log.notes]
         if crash := folder.crash():
             notes.append(f"{path}: the last session crashed: {place(crash)}")
         changed = changes(folder, {part: here[part] for part in ("code", "packages")})
@@ -124,6 +125,15 @@ def _live(plan: Plan, job: Job, log: LifetimeLog, beat: Callable[[], None] | Non
             say(str(e))  # The lifetime is done, and no row depends on it.
 
 
+def _described(folder: LifetimeFolder) -> tuple[dict[str, Any] | None, list[str]]:
+    """A lifetime's description. One that is damaged is as good as none, with a note: it is made anew
+    from the specification, and the rows tell whose they are."""
+    try:
+        return folder.description(), []
+    except Corrupt as e:
+        return None, [f"{e}: done"]
+
+
 def say(note: str) -> None:
     """A line for the user, from wherever this runs."""
     print(f"{NOTE}{note}", file=sys.stderr)
@@ -132,9 +142,13 @@ def say(note: str) -> None:
 def finished(plan: Plan, job: Job) -> bool:
     """Whether a job is done and its files are as they were committed: nothing to start for."""
     folder = LifetimeFolder(plan.path / job.id)
-    if folder.description() != plan.describe(job):
-        return False
-    life = Lifetime.read(folder.path, verify=True)
+    try:
+        if folder.description() != plan.describe(job):
+            return False
+        owner = (job.agent, job.seed, job.expert)
+        life = Lifetime.read(folder.path, verify=True, owner=owner)
+    except StoreError:
+        return False  # Whoever runs it will find the same, and mend it or say it.
     if not life.done or life.notes:
         return False
     changed = changes(folder, {"code": code(plan, job)})

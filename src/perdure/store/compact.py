@@ -25,9 +25,9 @@ def write_compact(run: Run, out: Path) -> Path:
 
     StoreError if a planned lifetime is not done or the rows of one are damaged.
     """
-    states = dict.fromkeys(run.folder.jobs(), "waiting") | {i.id: i.status for i in run.lifetimes()}
-    left = [f"{job} is {status}" for job, status in states.items() if status != "done"]
-    if left or not states:
+    infos = run.lifetimes()
+    left = [str(gap) for gap in run.gaps(infos)]
+    if left or not infos:
         raise StoreError(
             f"{run.path} is not finished ({'; '.join(left[:3]) or 'no lifetime'}{'; …' * (len(left) > 3)}): "
             "only a finished run has a compact copy. perdure run goes on with it"
@@ -35,13 +35,12 @@ def write_compact(run: Run, out: Path) -> Path:
     with new_folder(out) as root:
         copy = RunFolder(root)
         copy.copy_records(run.folder)
-        for job in run.folder.lifetimes():
-            _write_lifetime(run.folder.lifetime(job).path, copy.lifetime(job))
+        for info in infos:
+            _write_lifetime(info.read(), copy.lifetime(info.id))
     return out
 
 
-def _write_lifetime(source: Path, copy: LifetimeFolder) -> None:
-    life = Lifetime.read(source)
+def _write_lifetime(life: Lifetime, copy: LifetimeFolder) -> None:
     if life.notes:
         raise StoreError("; ".join(life.notes))
     table = pa.concat_tables(list(life.tables()))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from perdure.errors import NoSpaceError, StoreError
+from perdure.errors import MissingObject, NoSpaceError, StoreError
 
 Data = bytes | memoryview
 MOST_INPUT = 16 << 20
@@ -145,6 +145,47 @@ def _temporary(path: Path, data: Data, durable: bool) -> Iterator[Path]:
             os.unlink(temporary)
         except OSError:
             pass  # Renamed, swept, or left for the next who opens the folder.
+
+
+def read_file(path: Path, most: int | None = None) -> bytes:
+    """A whole file of at most so many bytes. One that is a link is not followed, and one that is no file (a pipe, a device,
+    a folder) not waited for: a StoreError says what it is."""
+    try:
+        with open(path, "rb", buffering=0, opener=_open_itself) as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise StoreError(f"{path} is not a regular file")
+            if most is not None and found.st_size > most:
+                raise StoreError(f"{path} has {found.st_size:,} bytes, more than {most:,}")
+            return file.readall()
+    except (FileNotFoundError, NotADirectoryError):
+        raise MissingObject(f"{path} is missing") from None
+    except OSError as e:
+        if e.errno == errno.ELOOP:
+            raise linked(path) from None
+        raise StoreError(f"{path} cannot be read: {e}") from e
+
+
+def _open_itself(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
+def refuse_links(base: Path, path: Path) -> None:
+    """StoreError if any folder from below ``base`` to ``path`` is a link: what is in it is not part
+    of the run, and would be read, or deleted, elsewhere."""
+    here = base
+    for part in path.relative_to(base).parts:
+        here = here / part
+        if here.is_symlink():
+            raise linked(here)
+
+
+def linked(path: Path) -> StoreError:
+    """What is said of a link."""
+    return StoreError(
+        f"{path} is a symbolic link, and a run's folder holds none: it is not followed; put there "
+        "what it points to, or remove it"
+    )
 
 
 def is_temporary(name: str) -> bool:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import gzip
 import json
-import zlib
 from typing import Any, Protocol
 
 from perdure.errors import NameRefused, StoreError
 from perdure.store.files import Data
+from perdure.store.sealed import LONGEST, parse
 
 
 class ObjectStore(Protocol):
@@ -29,8 +29,9 @@ class ObjectStore(Protocol):
         """Write an object unless there is one; whether this call did. Of several who try at the same
         time, one does."""
 
-    def get(self, name: str) -> bytes:
-        """An object's bytes; MissingObject if there is none."""
+    def get(self, name: str, most: int | None = None) -> bytes:
+        """An object's bytes; MissingObject if there is none, StoreError if they are more than
+        ``most``."""
 
     def list(self, folder: str = "") -> tuple[str, ...]:
         """The names of the objects in a folder, in order; not of those in folders below it."""
@@ -72,10 +73,8 @@ def to_json_gz(value: Any) -> bytes:
 
 
 def get_json(store: ObjectStore, name: str) -> Any:
-    """An object that is JSON, compressed if its name ends so; a StoreError names it when it is not."""
-    data = store.get(name)
+    """An object that is JSON; a StoreError names it when it is not."""
     try:
-        text = gzip.decompress(data) if name.endswith(".gz") else data
-        return json.loads(text.decode())
-    except (ValueError, OSError, EOFError, zlib.error) as e:
+        return parse(store.get(name, LONGEST))
+    except ValueError as e:
         raise StoreError(f"{store.where(name)} cannot be read as JSON: {e}") from e

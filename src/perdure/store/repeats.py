@@ -3,9 +3,8 @@ episodes again (``_meta/repeat.json``)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from perdure.store.layout import LifetimeFolder
 
@@ -37,16 +36,10 @@ def repeats(folders: Iterable[LifetimeFolder]) -> Repeats:
     differences: dict[str, None] = {}
     for folder in folders:
         found = folder.repeat()
-        if (mine := _count(found, "played")) > 0:
+        if mine := found.get("played"):
             lifetimes, played = lifetimes + 1, played + mine
-            agreed += min(_count(found, "agreed"), mine)
-            told = found.get("differences")
+            agreed += min(found.get("agreed") or 0, mine)
             where = "/".join(folder.path.parts[-2:])
-            for text in told if isinstance(told, list) else ():
+            for text in found.get("differences") or ():
                 differences.setdefault(f"lifetime {where}: {text}"[:500], None)
     return Repeats(lifetimes, played, agreed, tuple(differences))
-
-
-def _count(found: Mapping[str, Any], name: str) -> int:
-    value = found.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

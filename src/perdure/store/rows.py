@@ -165,6 +165,33 @@ def _maps(items: Sequence[Mapping[str, float] | None]) -> pa.Array:
     )
 
 
+Owner = tuple[str, int, str]
+"""Whose rows: agent, seed, task of a single-task expert."""
+
+
+def owners(data: bytes) -> set[tuple[Any, ...]]:
+    """Whose rows the bytes of a Parquet file hold, as its statistics tell, or the columns where it
+    has none; empty if there are no rows."""
+    from pyarrow._parquet import ParquetReader
+
+    names = SCHEMA.names[:3]
+    reader = ParquetReader()
+    reader.open(pa.BufferReader(data), pre_buffer=False)
+    found: set[tuple[Any, ...]] = set()
+    for k in range(reader.metadata.num_row_groups):
+        group = reader.metadata.row_group(k)
+        said = [group.column(_LEAVES[c][0]).statistics for c in names]
+        if not group.num_rows:
+            continue
+        if all(s is not None and s.has_min_max for s in said):
+            found |= {tuple(s.min for s in said), tuple(s.max for s in said)}
+            continue
+        table = reader.read_all(column_indices=[_LEAVES[c][0] for c in names], use_threads=False)
+        values = [column.unique().to_pylist() for column in table.columns]
+        return {tuple(v[0] for v in values), tuple(v[-1] for v in values)}
+    return found
+
+
 def decode(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
     """The table in the bytes of a Parquet file. Of some ``columns`` alone, words come as
     dictionaries and measures without any value may be left out, which costs a fraction."""

@@ -15,6 +15,7 @@ from perdure.show.report.block_strips import curricula, joined
 from perdure.show.report.numbers import LEVEL, Record
 from perdure.show.report.study import Folder, Study
 from perdure.store.history import History
+from perdure.store.survey import WAITING
 
 
 def outline(study: Study) -> dict[str, Any]:
@@ -115,12 +116,17 @@ def unmeasured(study: Study) -> dict[str, Any]:
     """``lifetimes`` that are in no number: name, expert, status, error; ``waiting``: how many were
     planned and did not begin."""
     begun = Counter(life.folder for life in study.lifetimes)
+    named = {life.name for life in study.lifetimes}
     return {
         "lifetimes": [
             {"name": x.name, "expert": x.expert, "status": x.status, "error": x.error,
              "rows": len(study.unfinished.get(x.name, ()))}
             for x in study.lifetimes
             if x.status != "done"
+        ] + [
+            {"name": name, "expert": "", "status": "left out", "error": why, "rows": 0}
+            for name, why in study.lacking.items()
+            if name not in named and why != WAITING
         ],
         "waiting": sum(max(f.planned - begun[f.label], 0) for f in study.folders),
     }  # fmt: skip
