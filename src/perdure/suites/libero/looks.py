@@ -1,0 +1,72 @@
+"""Where the bodies of a scene come from. A look gives MJCF; the scene is put together elsewhere.
+
+A look's models follow a few rules, so that a scene means the same in each. A thing's model has one
+body ``object`` in a body without name; that outer body has the sites ``bottom_site`` and
+``top_site`` (how far below and above its origin it reaches) and ``horizontal_radius_site``. Geoms
+of group 0 collide and are not seen, those of group 1 are seen. The regions that task files speak
+of are box sites, and joints carry the names of the official models.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+from perdure.errors import UnknownName
+from perdure.suites.libero import assets, mjcf
+from perdure.suites.libero.categories import category
+from perdure.suites.libero.mjcf import Element
+from perdure.suites.libero.workspaces import Workspace
+
+RobotPart = Literal["arm", "mount", "gripper"]
+
+
+class Look(Protocol):
+    """A source of models; each call gives a tree of its own."""
+
+    name: str
+
+    def arena(self, workspace: Workspace) -> Element:
+        """Room, surface, lights and cameras."""
+
+    def thing(self, category: str) -> Element:
+        """A fixture or an object."""
+
+    def robot(self, part: RobotPart) -> Element:
+        """A part of the robot."""
+
+
+class OfficialLook:
+    """The meshes and textures of the published benchmark, from its packages."""
+
+    name = "official"
+    robots = {  # noqa: RUF012
+        "arm": "robots/panda/robot.xml",
+        "mount": "mounts/rethink_mount.xml",
+        "gripper": "grippers/panda_gripper.xml",
+    }
+
+    def arena(self, workspace: Workspace) -> Element:
+        """The arena's file with the textures of the workspace."""
+        tree = mjcf.load(assets.root("assets") / workspace.scene, assets.check)
+        for name, style in (("texplane", workspace.floor), ("tex-wall", workspace.wall)):
+            texture = mjcf.named(tree, "texture", name)
+            texture.set("file", str(assets.file("assets", f"textures/{style}")))
+        return tree
+
+    def thing(self, name: str) -> Element:
+        """A category's file."""
+        return mjcf.load(assets.root("assets") / category(name).file, assets.check)
+
+    def robot(self, part: RobotPart) -> Element:
+        """The Panda, its pedestal and its gripper."""
+        return mjcf.load(assets.root("robots") / self.robots[part], assets.check)
+
+
+LOOKS: dict[str, Look] = {"official": OfficialLook()}
+
+
+def look(name: str) -> Look:
+    """The look of this name."""
+    if name not in LOOKS:
+        raise UnknownName("look of LIBERO", name, LOOKS)
+    return LOOKS[name]
