@@ -1,0 +1,89 @@
+"""LIBERO: 130 tasks of a robot arm on tables and floors, each with its instruction.
+
+A task is ``libero/spatial-3``: task 3 of ``libero_spatial``; the lists are spatial, object, goal, 10
+(long) and 90. Task files, meshes and initial states are those of the published benchmark, read from
+packages; simulation, controller and predicates are our own, on MuJoCo alone, and equal to
+upstream's. ``reset(seed)`` and the episode's number decide an episode.
+
+================  ================================================================================
+parameter         what
+================  ================================================================================
+horizon           steps of an episode: 600
+settle            steps before it in which things fall into place: 5; ``settle_gripper``
+initial_states    official: episode k begins in state k of 50, never in one twice; cycle; random
+initial_state     always this one of the 50
+fixture_seed      where fixtures stand, which is no part of a state
+cameras           whose pictures are observed; none is much faster
+size              of a picture; ``orientation``: upright, upstream (upside down) or rotated
+proprioception    what is observed of the robot; ``objects``: also the poses of objects
+instruction       benchmark: from the file's name; file: the sentence in the file
+look              whose meshes: official
+solves            3 as upstream; 1 is faster and the same to about 1e-7
+================  ================================================================================
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perdure.registry import extras_named
+from perdure.suite import Suite
+from perdure.suites.libero import assets, protocols
+from perdure.suites.libero.tasks import find, officials, settings
+from perdure.types import Curriculum, Task
+
+if TYPE_CHECKING:
+    import gymnasium
+
+FILM = 256
+"""Width and height of a film."""
+
+
+class LiberoSuite(Suite):
+    """A Panda arm among household things, in MuJoCo."""
+
+    name = "libero"
+    reset_options = True
+
+    def tasks(self) -> Sequence[Task]:
+        return [Task("libero", name) for name in officials()]
+
+    def task(self, name: str) -> Task:
+        return Task("libero", find(name).name)
+
+    def env(self, task: Task) -> gymnasium.Env[Any, Any]:
+        chosen = settings(task)
+        with extras_named("suite libero"):
+            from perdure.suites.libero.env import Libero
+        return Libero(find(task.name), chosen)
+
+    def render_env(self, task: Task) -> gymnasium.Env[Any, Any]:
+        chosen = dataclasses.replace(settings(task), cameras=(), size=FILM)
+        with extras_named("suite libero"):
+            from perdure.suites.libero.env import Libero
+        return Libero(find(task.name), chosen)
+
+    def spaces(self, task: Task) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
+        with extras_named("suite libero"):
+            from perdure.suites.libero.env import spaces_of
+        return spaces_of(find(task.name), settings(task))
+
+    def instructions(self, task: Task) -> Sequence[str]:
+        official = find(task.name)
+        if settings(task).instruction == "benchmark":
+            return (official.instruction,)
+        from perdure.suites.libero.env import problem_of
+
+        return (problem_of(official).language.lower(),)
+
+    def data_folder(self) -> Path | None:
+        return assets.root("assets")
+
+    def curricula(self) -> Mapping[str, Callable[..., Curriculum]]:
+        return protocols.CURRICULA
+
+
+suite = LiberoSuite()

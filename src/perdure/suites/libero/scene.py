@@ -82,6 +82,10 @@ class Scene:
     problem: Problem
     workspace: Workspace
     xml: str
+    """All that moves, touches and can be asked for, and nothing that is only seen."""
+    visual_xml: str
+    """All that can be seen, in the same bodies; tasks with the same things in the same kind of scene
+    have one in common."""
     bodies: Mapping[str, Body]
     """Objects first, then fixtures, as they stand in the model."""
     zones: Mapping[str, Zone]
@@ -92,7 +96,6 @@ def build(problem: Problem, look_name: str = "official") -> Scene:
     space, source = workspace(problem.name), look(look_name)
     root = ET.fromstring(BASE.strip())
     arena = _arena(source, space)
-    bodies: dict[str, Body] = {}
     zones: dict[str, Zone] = {}
     things: list[tuple[Body, Element, Element]] = []
     for thing in problem.objects:
@@ -101,11 +104,11 @@ def build(problem: Problem, look_name: str = "official") -> Scene:
         if thing.category != space.category:
             things.append(_thing(source, thing.name, thing.category, movable=False))
     bodies = {body.name: body for body, _, _ in things}
-    surface = mjcf.named(arena, "body", space.body)
+    sites: list[Element] = []
     for region in problem.regions:
         if space.name in region.full_name:
             zone, site = _surface_zone(space, region)
-            surface.append(site)
+            sites.append(site)
             zones[zone.name] = zone
         else:
             for body, tree, _ in things:
@@ -121,7 +124,10 @@ def build(problem: Problem, look_name: str = "official") -> Scene:
         for name in relation.names:
             if name not in bodies and name not in zones and problem.category(name) != space.category:
                 raise EnvironmentFault(f"{relation}: nothing in the scene is called {name}")
-    return Scene(problem, space, ET.tostring(root, encoding="unicode"), bodies, zones)
+    visual = ET.tostring(root, encoding="unicode")
+    mjcf.named(root, "body", space.body).extend(sites)
+    _strip_visuals(root)
+    return Scene(problem, space, ET.tostring(root, encoding="unicode"), visual, bodies, zones)
 
 
 def _arena(source: Look, space: Workspace) -> Element:
@@ -256,22 +262,11 @@ def _own_zone(body: Body, tree: Element, name: str) -> Zone | None:
     return found
 
 
-# Compiling.
-
-
-@functools.lru_cache(maxsize=16)
-def compile_model(xml: str, visual: bool) -> mujoco.MjModel:
-    """The compiled model, shared: copy it before changing it. Without ``visual`` it holds only what
-    physics needs."""
-    return mujoco.MjModel.from_xml_string(xml if visual else without_visuals(xml))
-
-
-def without_visuals(xml: str) -> str:
-    """A model without geoms that touch nothing and weigh nothing, and without all looks.
+def _strip_visuals(root: Element) -> None:
+    """Take away geoms that touch nothing and weigh nothing, and all that belongs to looks.
 
     The dynamics are the same to the bit, and compiling needs no mesh but the robot's few.
     """
-    root = ET.fromstring(xml)
     needed: set[str | None] = set()
     for parent in list(root.iter()):
         for geom in parent.findall("geom"):
@@ -286,4 +281,9 @@ def without_visuals(xml: str) -> str:
     for asset in list(assets):
         if asset.tag in ("texture", "material") or asset.get("name") not in needed:
             assets.remove(asset)
-    return ET.tostring(root, encoding="unicode")
+
+
+@functools.lru_cache(maxsize=16)
+def compiled(xml: str) -> mujoco.MjModel:
+    """A compiled model for physics, shared: copy it before changing it."""
+    return mujoco.MjModel.from_xml_string(xml)

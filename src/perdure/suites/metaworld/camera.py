@@ -6,14 +6,13 @@ its own with all that can be seen; where everything is, it copies from the simul
 
 from __future__ import annotations
 
-import importlib
-import os
 from typing import TYPE_CHECKING, Any
 
 import mujoco  # type: ignore[import-untyped]
 import numpy as np
 
 from perdure.errors import EnvironmentFault
+from perdure.suites._offscreen import offscreen
 from perdure.suites.metaworld import models
 from perdure.types import Array
 
@@ -41,7 +40,7 @@ class Camera:
         quality, screen = self.model.vis.quality, self.model.vis.global_
         quality.offsamples = quality.shadowsize = 0
         screen.offwidth = screen.offheight = size
-        self.context = _context(size)
+        self.context = offscreen(size, size)
         self.context.make_current()
         self.scene = mujoco.MjvScene(self.model, 1000)
         for flag in COSTLY:
@@ -80,18 +79,3 @@ class Camera:
         """Free what the graphics hold."""
         self.drawn.free()
         self.context.free()
-
-
-def _context(size: int) -> Any:
-    """A place to draw without a window: by EGL, or as MUJOCO_GL says."""
-    kind = os.environ.get("MUJOCO_GL") or "egl"
-    modules = {"egl": "mujoco.egl", "osmesa": "mujoco.osmesa", "glfw": "mujoco.glfw"}
-    if kind not in modules:
-        raise EnvironmentFault(f"MUJOCO_GL must be one of {', '.join(modules)}, got {kind!r}")
-    try:
-        return importlib.import_module(modules[kind]).GLContext(size, size)
-    except Exception as e:
-        raise EnvironmentFault(
-            f"no picture can be drawn with {kind}: {e}; install libegl1 (MUJOCO_GL=egl) or "
-            "libosmesa6 (MUJOCO_GL=osmesa)"
-        ) from e

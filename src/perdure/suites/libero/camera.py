@@ -1,0 +1,100 @@
+"""Pictures of a scene as upstream draws them, to the pixel on the same graphics.
+
+What can be seen is a model of its own: textures and fine meshes, two hundred megabytes of them. It is
+made for the first picture, and all environments whose scenes look alike draw with the same one.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import mujoco  # type: ignore[import-untyped]
+import numpy as np
+
+from perdure.errors import EnvironmentFault
+from perdure.suites._offscreen import offscreen
+from perdure.suites.libero.simulation import Simulation
+from perdure.types import Array
+
+LEAST = (640, 480)
+"""Upstream's drawing surface; a larger one only for larger pictures."""
+MOST_GEOMS = 1000
+
+
+class Renderer:
+    """Draws scenes that look alike."""
+
+    def __init__(self, xml: str, size: int) -> None:
+        self.model = mujoco.MjModel.from_xml_string(xml)
+        self.data = mujoco.MjData(self.model)
+        width, height = max(LEAST[0], size), max(LEAST[1], size)
+        screen = self.model.vis.global_
+        screen.offwidth, screen.offheight = width, height
+        self.context = offscreen(width, height)
+        self.context.make_current()
+        self.scene = mujoco.MjvScene(self.model, MOST_GEOMS)
+        self.drawn = mujoco.MjrContext(self.model, mujoco.mjtFontScale.mjFONTSCALE_100)
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self.drawn)
+        self.options, self.view = mujoco.MjvOption(), mujoco.MjvCamera()
+        self.options.geomgroup[0] = 0  # What collides is not seen.
+        self.nothing = mujoco.MjvPerturb()
+        self.view.type = mujoco.mjtCamera.mjCAMERA_FIXED
+        names = [self.model.camera(i).name for i in range(self.model.ncam)]
+        self.cameras = {name: i for i, name in enumerate(names)}
+
+    def show(self, simulation: Simulation) -> None:
+        """Take over where everything was when sensors were last read."""
+        reading, model, data = simulation.reading, self.model, self.data
+        assert reading is not None
+        numbers = list(simulation.fixtures.values())
+        model.body_pos[numbers] = simulation.model.body_pos[numbers]
+        model.body_quat[numbers] = simulation.model.body_quat[numbers]
+        for name, site in simulation.lights.items():
+            model.site(site).rgba[3] = float(simulation.lit[name])
+        data.qpos[:] = reading.posed
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_comPos(model, data)
+        mujoco.mj_camlight(model, data)
+
+    def picture(self, camera: str, size: int) -> Array:
+        """What a camera sees, its first row at the bottom, as OpenGL has it."""
+        if camera not in self.cameras:
+            known = ", ".join(self.cameras)
+            raise EnvironmentFault(f"the scene has no camera {camera!r}; it has {known}")
+        self.context.make_current()
+        self.view.fixedcamid = self.cameras[camera]
+        everything = mujoco.mjtCatBit.mjCAT_ALL.value
+        mujoco.mjv_updateScene(
+            self.model, self.data, self.options, self.nothing, self.view, everything, self.scene
+        )
+        frame = mujoco.MjrRect(0, 0, size, size)
+        mujoco.mjr_render(frame, self.scene, self.drawn)
+        seen = np.empty((size, size, 3), np.uint8)
+        mujoco.mjr_readPixels(seen, None, frame, self.drawn)
+        return seen
+
+    def __del__(self) -> None:
+        for part in ("drawn", "context"):
+            held: Any = getattr(self, part, None)
+            if held is not None:
+                held.free()
+
+
+_renderers: weakref.WeakValueDictionary[tuple[str, int], Renderer] = weakref.WeakValueDictionary()
+
+
+def renderer(simulation: Simulation, size: int) -> Renderer:
+    """The one that draws scenes like this; it is let go with the last who holds it."""
+    key = simulation.scene.visual_xml, max(LEAST[1], size)
+    found = _renderers.get(key)
+    if found is None:
+        found = _renderers[key] = Renderer(*key)
+    return found
+
+
+def turned(picture: Array, orientation: str) -> Array:
+    """A picture with its first row at the bottom, as a task's settings ask for it."""
+    if orientation == "upstream":
+        return picture
+    return picture[::-1].copy() if orientation == "upright" else picture[::-1, ::-1].copy()

@@ -1,0 +1,214 @@
+"""The robot at one task, as a Gymnasium environment."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from perdure.suites.libero import assets, bddl, states
+from perdure.suites.libero.bddl import Problem
+from perdure.suites.libero.rotations import product
+from perdure.suites.libero.scene import Scene, build
+from perdure.suites.libero.simulation import Reading, Simulation
+from perdure.suites.libero.tasks import PROPRIOCEPTION, Official, Settings
+from perdure.types import Array
+
+if TYPE_CHECKING:
+    from perdure.suites.libero.camera import Renderer
+
+FILMED = "agentview"
+ACTIONS = 7
+
+
+@functools.lru_cache(maxsize=256)
+def problem_of(task: Official) -> Problem:
+    """The task file, from its package."""
+    return bddl.read(assets.file("tasks", f"{task.folder}/{task.file}.bddl"))
+
+
+@functools.lru_cache(maxsize=16)
+def scene_of(task: Official, look: str) -> Scene:
+    """The task's scene."""
+    return build(problem_of(task), look)
+
+
+def spaces_of(task: Official, chosen: Settings) -> tuple[spaces.Dict, spaces.Box]:
+    """Observation and action space. Only the poses of objects depend on the task."""
+    parts: dict[str, spaces.Space[Any]] = {}
+    for camera in chosen.cameras:
+        parts[f"{camera}_image"] = spaces.Box(0, 255, (chosen.size, chosen.size, 3), np.uint8)
+    numbers = {name: PROPRIOCEPTION[name] for name in chosen.proprioception}
+    if chosen.objects:
+        for thing in problem_of(task).objects:
+            for name, length in zip(object_names(thing.name), (3, 4, 3, 4), strict=True):
+                numbers[name] = length
+    for name, length in numbers.items():
+        parts[name] = spaces.Box(-np.inf, np.inf, (length,), np.float64)
+    return spaces.Dict(parts), spaces.Box(-1.0, 1.0, (ACTIONS,), np.float32)
+
+
+def object_names(name: str) -> tuple[str, str, str, str]:
+    """What is observed of an object."""
+    return (
+        f"{name}_pos",
+        f"{name}_quat",
+        f"{name}_to_robot0_eef_pos",
+        f"{name}_to_robot0_eef_quat",
+    )
+
+
+class Libero(gymnasium.Env[dict[str, Array], Array]):
+    """A Panda arm at one task. The simulation is made by the first reset.
+
+    An episode ends with success, and is cut at the horizon; the reward is 1 on success and else 0.
+    ``reset`` reads ``options``: ``episode`` is the number of the official state, and without it the
+    seed picks one.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 20}  # noqa: RUF012
+
+    def __init__(self, task: Official, settings: Settings) -> None:
+        self.task, self.settings = task, settings
+        # Gymnasium declares them as spaces of what it is generic in.
+        self.observation_space, self.action_space = spaces_of(task, settings)  # type: ignore[assignment]
+        self.render_mode = "rgb_array"
+        self.simulation: Simulation | None = None
+        self.renderer: Renderer | None = None
+        self.taken = 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Begin the episode that the seed and its number decide, whatever came before."""
+        super().reset(seed=seed)
+        if seed is None:
+            seed = int(self.np_random.integers(2**32))
+        chosen = self.settings
+        if self.simulation is None:
+            self.simulation = Simulation(scene_of(self.task, chosen.look), chosen.solves)
+        simulation, self.taken = self.simulation, 0
+        official = chosen.initial_states != "random"
+        fixed = chosen.fixture_seed if official else None
+        simulation.reset(seed if fixed is None else fixed)
+        if official:
+            number = self._number(seed, options or {})
+            simulation.set_state(states.numbered(self.task.folder, self.task.file, number))
+        rest = np.zeros(ACTIONS)
+        rest[-1] = -1.0 if chosen.settle_gripper == "open" else 0.0
+        for _ in range(chosen.settle):
+            simulation.act(rest)
+            simulation.finish()
+        return self._observation(), {}
+
+    def _number(self, seed: int, options: Mapping[str, Any]) -> int:
+        if self.settings.initial_state is not None:
+            return self.settings.initial_state
+        if "episode" not in options:
+            return int(np.random.Generator(np.random.PCG64(seed)).integers(states.COUNT))
+        number = int(options["episode"])
+        return number % states.COUNT if self.settings.initial_states == "cycle" else number
+
+    def step(
+        self, action: Array
+    ) -> tuple[dict[str, Array], float, bool, bool, dict[str, Any]]:
+        """One control step of 50 ms."""
+        simulation = self.simulation
+        assert simulation is not None, "reset before the first step"
+        simulation.act(np.asarray(action, np.float64))
+        seen = self._observation()
+        simulation.finish()
+        success = simulation.success()
+        self.taken += 1
+        cut = self.taken >= self.settings.horizon and not success
+        return seen, float(success), success, cut, {"success": float(success)}
+
+    def _observation(self) -> dict[str, Array]:
+        simulation, chosen = self.simulation, self.settings
+        assert simulation is not None and simulation.reading is not None
+        seen: dict[str, Array] = {}
+        if chosen.cameras:
+            drawing = self._shown(chosen.size)
+            for camera in chosen.cameras:
+                seen[f"{camera}_image"] = self._turned(drawing.picture(camera, chosen.size))
+        known = robot_state(simulation, simulation.reading)
+        seen |= {name: known[name] for name in chosen.proprioception}
+        if chosen.objects:
+            seen |= object_state(simulation, simulation.reading)
+        return seen
+
+    def _shown(self, size: int) -> Renderer:
+        from perdure.suites.libero.camera import renderer
+
+        assert self.simulation is not None
+        if self.renderer is None:
+            self.renderer = renderer(self.simulation, size)
+        self.renderer.show(self.simulation)
+        return self.renderer
+
+    def _turned(self, picture: Array) -> Array:
+        from perdure.suites.libero.camera import turned
+
+        return turned(picture, self.settings.orientation)
+
+    def render(self) -> Array:
+        """What the agent's camera sees now, upright."""
+        assert self.simulation is not None, "reset before the first picture"
+        picture = self._shown(self.settings.size).picture(FILMED, self.settings.size)
+        return picture[::-1].copy()
+
+    def save_state(self) -> dict[str, Array]:
+        """Everything that the rest of the episode depends on."""
+        assert self.simulation is not None, "reset before the first save"
+        return {"taken": np.array(self.taken), **self.simulation.save()}
+
+    def load_state(self, state: Mapping[str, Array]) -> None:
+        """Go on from what :meth:`save_state` gave."""
+        if self.simulation is None:
+            self.simulation = Simulation(
+                scene_of(self.task, self.settings.look), self.settings.solves
+            )
+        self.taken = int(state["taken"])
+        self.simulation.load(state)
+
+    def close(self) -> None:
+        """Let the simulation and its pictures go."""
+        self.simulation = self.renderer = None
+
+
+def robot_state(simulation: Simulation, reading: Reading) -> dict[str, Array]:
+    """Proprioception by upstream's names."""
+    joints = reading.positions[simulation.arm]
+    return {
+        "robot0_joint_pos": joints,
+        "robot0_joint_pos_cos": np.cos(joints),
+        "robot0_joint_pos_sin": np.sin(joints),
+        "robot0_joint_vel": reading.velocities[simulation.arm_dofs],
+        "robot0_eef_pos": reading.hand,
+        "robot0_eef_quat": reading.quaternions[-1][[1, 2, 3, 0]],
+        "robot0_gripper_qpos": reading.positions[simulation.fingers],
+        "robot0_gripper_qvel": reading.velocities[simulation.finger_dofs],
+    }
+
+
+def object_state(simulation: Simulation, reading: Reading) -> dict[str, Array]:
+    """Poses of objects in the world and in the hand, by upstream's names; real parts last."""
+    seen: dict[str, Array] = {}
+    hand = reading.quaternions[-1][[1, 2, 3, 0]]
+    back = hand * (-1, -1, -1, 1)
+    for k, name in enumerate(simulation.objects):
+        position, quaternion = reading.origins[k], reading.quaternions[k][[1, 2, 3, 0]]
+        away = np.array([*(position - reading.hand), 0.0])
+        relative = product(back, quaternion)
+        values = (
+            position,
+            quaternion,
+            product(product(back, away), hand)[:3],
+            relative if relative[3] >= 0 else -relative,
+        )
+        seen |= dict(zip(object_names(name), values, strict=True))
+    return seen

@@ -1,0 +1,197 @@
+"""The 130 official tasks, the lists of them, and the parameters they take.
+
+A task is known by its list and its place in it: ``spatial-3`` is what others call task 3 of
+``libero_spatial``. The name of its file is understood too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perdure.errors import CurriculumError, UnknownName
+from perdure.suites.libero.states import COUNT
+from perdure.types import Task
+
+TABLE = Path(__file__).parent / "tasks.txt"
+LISTS = ("spatial", "object", "goal", "10", "90")
+CAMERAS = ("agentview", "robot0_eye_in_hand")
+"""What upstream's observations show; an arena has more: frontview, birdview, sideview, …"""
+PROPRIOCEPTION: Mapping[str, int] = {
+    "robot0_joint_pos": 7,
+    "robot0_joint_pos_cos": 7,
+    "robot0_joint_pos_sin": 7,
+    "robot0_joint_vel": 7,
+    "robot0_eef_pos": 3,
+    "robot0_eef_quat": 4,
+    "robot0_gripper_qpos": 2,
+    "robot0_gripper_qvel": 2,
+}
+"""Names and lengths."""
+HORIZONS = {"spatial": 220, "object": 280, "goal": 300, "10": 520, "90": 400}
+"""Steps that evaluations of vision-language-action models give: a little more than the longest
+human demonstration took."""
+
+
+@dataclass(frozen=True)
+class Official:
+    """One of the 130."""
+
+    name: str
+    folder: str
+    file: str
+    """Without its ending."""
+
+    @property
+    def list_name(self) -> str:
+        """Which list it is on."""
+        return self.name.rpartition("-")[0]
+
+    @property
+    def scene(self) -> str:
+        """``KITCHEN_SCENE3``; nothing where the list has one scene."""
+        head, found, rest = self.file.partition("SCENE")
+        return head + found + rest.partition("_")[0] if found else ""
+
+    @property
+    def instruction(self) -> str:
+        """As benchmarks have it: the file's name, without the scene."""
+        return self.file.removeprefix(self.scene).strip("_").replace("_", " ")
+
+
+@functools.cache
+def officials() -> Mapping[str, Official]:
+    """All tasks by name, in upstream's order."""
+    rows = (line.split() for line in TABLE.read_text().splitlines())
+    return {name: Official(name, folder, file) for name, folder, file in rows}
+
+
+def names_of(list_name: str) -> tuple[str, ...]:
+    """The tasks of a list: spatial, object, goal, 10, 90; or 100, which is 90 and 10."""
+    if list_name == "100":
+        return (*names_of("90"), *names_of("10"))
+    if list_name not in LISTS:
+        raise UnknownName("list of LIBERO tasks", list_name, (*LISTS, "100"))
+    return tuple(n for n, o in officials().items() if o.list_name == list_name)
+
+
+def find(name: str) -> Official:
+    """A task by its name or its file's."""
+    known = officials()
+    if name in known:
+        return known[name]
+    for official in known.values():
+        if official.file == name:
+            return official
+    raise UnknownName("libero task", name, (*known, *(o.file for o in known.values())))
+
+
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "initial_states": ("official", "cycle", "random"),
+    "orientation": ("upright", "upstream", "rotated"),
+    "settle_gripper": ("hold", "open"),
+    "instruction": ("benchmark", "file"),
+    "look": ("official",),
+    "solves": (1, 3),
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The parameters of a task."""
+
+    horizon: int = 600
+    """Steps of an episode, not counting those in which it settles. 600 in the paper."""
+    settle: int = 5
+    """Steps at first in which the arm is told to stay and things fall into place: 5 in the paper's
+    evaluation, 10 in those of vision-language-action models."""
+    settle_gripper: str = "hold"
+    """``hold``: the gripper is told nothing then; ``open``: to open."""
+    initial_states: str = "official"
+    """``official``: episode k begins in the k-th of the 50 states, and there is no 51st; ``cycle``:
+    after the last comes the first; ``random``: drawn anew from the task file by the seed."""
+    initial_state: int | None = None
+    """Always this one of the 50."""
+    fixture_seed: int | None = None
+    """Where fixtures stand, to a centimetre or so, is no part of a state. This seed decides it; the
+    episode's does if there is none."""
+    cameras: tuple[str, ...] = CAMERAS
+    """Whose pictures are observed."""
+    size: int = 128
+    """Width and height of a picture."""
+    orientation: str = "upright"
+    """``upright``; ``upstream``: as OpenGL has it, upside down; ``rotated``: upstream's turned by
+    180 degrees, as most models are given it: upright and mirrored."""
+    proprioception: tuple[str, ...] = tuple(PROPRIOCEPTION)
+    """What is observed of the robot."""
+    objects: bool = False
+    """Whether the poses of objects are observed."""
+    instruction: str = "benchmark"
+    """``benchmark``: from the name of the task's file; ``file``: the one in it, which differs in 29
+    of the 130."""
+    look: str = "official"
+    """Where bodies and their looks come from."""
+    solves: int = 3
+    """How often the constraints are solved in a physics step: 3 as upstream, or 1."""
+
+
+INTEGERS = {"horizon": 1, "settle": 0, "size": 8}
+"""Whole numbers and their least."""
+LISTED = {"cameras": None, "proprioception": tuple(PROPRIOCEPTION)}
+"""Lists of names, and the names if they are known before the scene is."""
+
+
+def settings(task: Task) -> Settings:
+    """A task's parameters, checked."""
+    find(task.name)
+    names = [f.name for f in dataclasses.fields(Settings)]
+    for name in task.params:
+        if name not in names:
+            raise UnknownName(
+                f"parameter of {task.id}", name, names, f"(it takes: {', '.join(names)})"
+            )
+    given: dict[str, Any] = dict(task.params)
+    for name, known in CHOICES.items():
+        if name in given and given[name] not in known:
+            raise CurriculumError(
+                f"{task.id}: {name} must be one of {', '.join(map(str, known))}, got {given[name]!r}"
+            )
+    for name, least in INTEGERS.items():
+        if name in given and (type(given[name]) is not int or given[name] < least):
+            raise CurriculumError(
+                f"{task.id}: {name} must be a whole number of at least {least}, got {given[name]!r}"
+            )
+    for name, most in (("initial_state", COUNT), ("fixture_seed", 2**32)):
+        value = given.get(name)
+        if value is not None and (type(value) is not int or not 0 <= value < most):
+            raise CurriculumError(
+                f"{task.id}: {name} must be a whole number from 0 to {most - 1}, got {value!r}"
+            )
+    for name, choices in LISTED.items():
+        if name in given:
+            given[name] = _names(task, name, given[name], choices)
+    if not isinstance(given.get("objects", False), bool):
+        raise CurriculumError(f"{task.id}: objects must be true or false")
+    made = Settings(**given)
+    if made.initial_state is not None and made.initial_states == "random":
+        raise CurriculumError(f"{task.id}: initial_state belongs to official initial_states")
+    if not (made.cameras or made.proprioception or made.objects):
+        raise CurriculumError(f"{task.id}: cameras, proprioception or objects: observe something")
+    return made
+
+
+def _names(task: Task, name: str, value: Any, known: tuple[str, ...] | None) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise CurriculumError(f"{task.id}: {name} must be a list of names, got {value!r}")
+    for item in value:
+        if not isinstance(item, str):
+            raise CurriculumError(f"{task.id}: {name} must be a list of names, got {value!r}")
+        if known is not None and item not in known:
+            raise UnknownName(f"{name} of {task.id}", item, known)
+    if len(set(value)) < len(value):
+        raise CurriculumError(f"{task.id}: {name} names something twice: {value!r}")
+    return tuple(value)
