@@ -60,7 +60,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "minigrid": ("minigrid",),
     "sb3": ("stable_baselines3",),
     "metaworld": ("metaworld", "mujoco"),
-    "libero": ("robosuite", "mujoco"),
+    "libero": ("libero", "robosuite", "mujoco"),
     "openloris": (
         "PIL",
         "mujoco",

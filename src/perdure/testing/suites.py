@@ -38,7 +38,7 @@ def check_suite(suite: Suite) -> None:
                 problems.append(f"suite.task({task.id!r}) gives another task: {found.key}")
         except PerdureError as e:
             problems.append(f"suite.task does not know {task.id}, which tasks() lists: {e}")
-        problems += _task_problems(suite, task)
+        problems += _task_problems(suite, suite.task_to_check(task))
     problems += _curriculum_problems(suite)
     if problems:
         raise CheckFailed(f"suite {suite.name}", problems)

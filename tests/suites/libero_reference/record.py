@@ -53,10 +53,11 @@ def actions(seed, steps=STEPS):
 
 def upstream(task, images=False):
     """An environment, and the task's initial states."""
+    import libero.libero
     import torch
     from libero.libero.envs.env_wrapper import ControlEnv
 
-    root = Path(sys.modules["libero.libero"].__file__).parent
+    root = Path(libero.libero.__file__).parent
     folder, name = table()[task]
     env = ControlEnv(
         bddl_file_name=str(root / "bddl_files" / folder / f"{name}.bddl"),
@@ -119,9 +120,12 @@ def make_true(env, relation, draws, spread):
     if predicate in ("on", "in"):
         (where,) = rest
         if where in domain.objects_dict or where in domain.fixtures_dict:
-            place = sim.data.body_xpos[domain.obj_body_id[where]] + [0, 0, 0.02]
+            place = np.array(sim.data.body_xpos[domain.obj_body_id[where]])
         else:
-            place = sim.data.get_site_xpos(where) + [0, 0, 0.0 if predicate == "in" else 0.03]
+            place = np.array(sim.data.get_site_xpos(where))
+        if predicate == "on":
+            # From inside each other, which is contact too, to above.
+            place[2] += draws.uniform(-0.02, 0.08)
         joint = domain.objects_dict[first].joints[-1]
         pose = np.array(sim.data.get_joint_qpos(joint))
         pose[:3] = place + draws.normal(0, spread, 3)
@@ -143,7 +147,7 @@ def predicates(out):
         draws = np.random.RandomState(seed)
         goal = env.env.parsed_problem["goal_state"]
         recorded, answers = [], []
-        for k in range(12):
+        for k in range(15):
             env.set_init_state(states[k % 3])
             if k >= 3:
                 for relation in goal:
@@ -180,6 +184,4 @@ def main():
 
 
 if __name__ == "__main__":
-    import libero.libero
-
     main()

@@ -66,7 +66,9 @@ def check(path: Path) -> Path:
     if not path.is_file():
         raise EnvironmentFault(f"{path} is missing: {_mend(name)}")
     if wanted is None:
-        raise EnvironmentFault(f"{path} is no file of LIBERO's: {MANIFEST.name} does not list {name}")
+        raise EnvironmentFault(
+            f"{path} is no file of LIBERO's: {MANIFEST.name} does not list {name}"
+        )
     if digest(path) != wanted:
         raise EnvironmentFault(f"{path} is not the file that {MANIFEST.name} lists: {_mend(name)}")
     return path

@@ -12,121 +12,18 @@ import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn, TypeAlias
+from typing import NoReturn
 
-from perdure.errors import PerdureError
+from perdure.suites.libero.problem import Problem, Rectangle, Region, Relation, Thing
+from perdure.suites.libero.sexpr import BddlError, Group, Node, Word, refuse, tree
+
+__all__ = ["BddlError", "parse", "read", "write"]
 
 ARITY = {"on": 2, "in": 2, "open": 1, "close": 1, "turnon": 1, "turnoff": 1, "up": 1}
 """The predicates, and how many names each takes."""
 SPELLING = {"on": "On", "in": "In", "turnon": "TurnOn", "turnoff": "TurnOff"}
 """How a predicate is written, where capitalising it is not enough."""
-
-
-class BddlError(PerdureError):
-    """A task file that cannot be read; the message begins with its name, line and column."""
-
-    def __init__(self, source: str, line: int, column: int, problem: str) -> None:
-        super().__init__(f"{source}:{line}:{column}: {problem}")
-        self.source, self.line, self.column, self.problem = source, line, column, problem
-
-
-@dataclass(frozen=True)
-class Thing:
-    """A fixture or an object: its name and its category."""
-
-    name: str
-    category: str
-
-
-@dataclass(frozen=True)
-class Rectangle:
-    """A part of a surface, in metres from its middle."""
-
-    x0: float
-    y0: float
-    x1: float
-    y1: float
-
-
-@dataclass(frozen=True)
-class Region:
-    """A place on or in something; with rectangles if it is on a work surface."""
-
-    name: str
-    target: str
-    ranges: tuple[Rectangle, ...] = ()
-    yaw: tuple[float, float] | None = None
-    """Between which angles a fixture that is placed there is turned."""
-    rgba: tuple[float, float, float, float] | None = None
-
-    @property
-    def full_name(self) -> str:
-        """As relations call it."""
-        return f"{self.target}_{self.name}"
-
-
-@dataclass(frozen=True)
-class Relation:
-    """A predicate and the names it is about."""
-
-    predicate: str
-    names: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{self.predicate}({', '.join(self.names)})"
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A task file."""
-
-    name: str
-    """Which kind of scene it is, as in ``libero_kitchen_tabletop_manipulation``."""
-    language: str
-    """The instruction as the file has it; benchmarks take the file's name instead."""
-    regions: tuple[Region, ...]
-    fixtures: tuple[Thing, ...]
-    objects: tuple[Thing, ...]
-    of_interest: tuple[str, ...]
-    init: tuple[Relation, ...]
-    goal: tuple[Relation, ...]
-    """All of them are to hold."""
-    domain: str = "robosuite"
-
-    def region(self, full_name: str) -> Region | None:
-        """The region that relations call so. Of two with one name the last counts, as upstream."""
-        return next((r for r in reversed(self.regions) if r.full_name == full_name), None)
-
-    def category(self, name: str) -> str | None:
-        """The category of a fixture or an object."""
-        return next((t.category for t in (*self.fixtures, *self.objects) if t.name == name), None)
-
-
-# Reading.
-
-
-@dataclass(frozen=True)
-class Word:
-    """A word and where it stands."""
-
-    text: str
-    line: int
-    column: int
-
-
-@dataclass(frozen=True)
-class Group:
-    """What stands between two parentheses, and where it begins."""
-
-    items: tuple[Word | Group, ...]
-    line: int
-    column: int
-
-
-Node: TypeAlias = Word | Group
-_TOKEN = re.compile(r"[()]|[^\s();]+|;[^\n]*")
 _PI = re.compile(r"(-?)(?:(\d+(?:\.\d*)?)\*)?(?:np\.)?pi(?:/(\d+(?:\.\d*)?))?")
 
 
@@ -149,39 +46,9 @@ class _Reader:
         self.source = source
 
     def refuse(self, at: Node, problem: str) -> NoReturn:
-        raise BddlError(self.source, at.line, at.column, problem)
+        refuse(self.source, at, problem)
 
     # Words and groups.
-
-    def tree(self, text: str) -> Group:
-        open_groups: list[tuple[Word, list[Node]]] = []
-        whole: Group | None = None
-        here = Word("", 1, 1)
-        for number, line in enumerate(text.splitlines(), 1):
-            for match in _TOKEN.finditer(line):
-                here = Word(match.group(), number, match.start() + 1)
-                if here.text.startswith(";"):
-                    continue
-                if whole is not None:
-                    self.refuse(here, f"the file is complete, but {here.text!r} follows")
-                if here.text == "(":
-                    open_groups.append((here, []))
-                elif not open_groups:
-                    self.refuse(here, f"expected '(define …', got {here.text!r}")
-                elif here.text == ")":
-                    start, items = open_groups.pop()
-                    group = Group(tuple(items), start.line, start.column)
-                    if open_groups:
-                        open_groups[-1][1].append(group)
-                    else:
-                        whole = group
-                else:
-                    open_groups[-1][1].append(here)
-        if whole is None:
-            if open_groups:
-                self.refuse(open_groups[-1][0], "this '(' is never closed")
-            self.refuse(here, "the file is empty: expected '(define (problem …) …)'")
-        return whole
 
     def word(self, node: Node, what: str) -> str:
         if isinstance(node, Group):
@@ -223,7 +90,7 @@ class _Reader:
     # The file.
 
     def problem(self, text: str) -> Problem:
-        whole, first, parts = self.head(self.tree(text), "'define'")
+        whole, first, parts = self.head(tree(text, self.source), "'define'")
         if first != "define":
             self.refuse(whole.items[0], f"expected 'define', got {first!r}")
         sections: dict[str, tuple[Group, tuple[Node, ...]]] = {}
@@ -247,18 +114,9 @@ class _Reader:
         if domain != "robosuite":
             self.refuse(sections[":domain"][1][0], f"the domain must be robosuite, got {domain!r}")
         regions = tuple(self.region(n) for n in rest_of(":regions"))
-        fixtures = tuple(self.things(rest_of(":fixtures")))
-        objects = tuple(self.things(rest_of(":objects")))
         names: dict[str, str] = {}
-        for kind, nodes, things in (
-            ("fixture", rest_of(":fixtures"), fixtures),
-            ("object", rest_of(":objects"), objects),
-        ):
-            for thing in things:
-                if thing.name in names:
-                    at = next(n for n in nodes if isinstance(n, Word) and n.text.lower() == thing.name)
-                    self.refuse(at, f"{kind} {thing.name!r} has the name of another {names[thing.name]}")
-                names[thing.name] = kind
+        fixtures = self.things(rest_of(":fixtures"), "fixture", names)
+        objects = self.things(rest_of(":objects"), "object", names)
         names |= {r.full_name: "region" for r in regions if r.full_name not in names}
         interest = tuple(
             self.known_name(n, names, self.word(n, "a name")) for n in rest_of(":obj_of_interest")
@@ -286,9 +144,13 @@ class _Reader:
             self.refuse(node, "an instruction has no parentheses")
         return node.text
 
-    def things(self, nodes: Iterable[Node]) -> Iterable[Thing]:
-        """``a b - category c - other``."""
-        waiting: list[tuple[Node, str]] = []
+    def things(
+        self, nodes: Iterable[Node], kind: str, names: dict[str, str]
+    ) -> tuple[Thing, ...]:
+        """``a b - category c - other``; their names are added to those known."""
+        found: list[Thing] = []
+        waiting: list[str] = []
+        first: Node | None = None
         dash: Node | None = None
         for node in nodes:
             text = self.word(node, "a name")
@@ -297,14 +159,19 @@ class _Reader:
                     self.refuse(node, "expected a name before '-'")
                 dash = node
             elif dash is not None:
-                yield from (Thing(name, text) for _, name in waiting)
+                found += [Thing(name, text) for name in waiting]
                 waiting, dash = [], None
             else:
-                waiting.append((node, text))
+                if text in names:
+                    self.refuse(node, f"{kind} {text!r} has the name of another {names[text]}")
+                names[text] = kind
+                first = first if waiting else node
+                waiting.append(text)
         if dash is not None:
             self.refuse(dash, "expected a category after '-'")
-        if waiting:
-            self.refuse(waiting[0][0], f"{waiting[0][1]!r} has no category: write 'name - category'")
+        if waiting and first is not None:
+            self.refuse(first, f"{waiting[0]!r} has no category: write 'name - category'")
+        return tuple(found)
 
     def region(self, node: Node) -> Region:
         group, name, attributes = self.head(node, "a region")
@@ -321,9 +188,7 @@ class _Reader:
             if kind == ":target":
                 target = self.word(values[0], "a name")
             elif kind == ":ranges":
-                ranges = tuple(
-                    self.rectangle(n) for n in self.group(values[0], "rectangles").items
-                )
+                ranges = tuple(self.rectangle(n) for n in self.group(values[0], "rectangles").items)
             elif kind == ":yaw_rotation":
                 inner = self.group(values[0], "a pair of angles").items
                 if len(inner) != 1:
@@ -340,13 +205,17 @@ class _Reader:
     def rectangle(self, node: Node) -> Rectangle:
         x0, y0, x1, y1 = self.numbers(node, 4, "a rectangle")
         if x1 < x0 or y1 < y0:
-            self.refuse(node, f"a rectangle is (x0 y0 x1 y1) with x0 ≤ x1 and y0 ≤ y1, got {x0, y0, x1, y1}")
+            self.refuse(
+                node, f"a rectangle is (x0 y0 x1 y1) with x0 ≤ x1 and y0 ≤ y1, got {x0, y0, x1, y1}"
+            )
         return Rectangle(x0, y0, x1, y1)
 
     def relation(self, node: Node, names: Mapping[str, str]) -> Relation:
         group, predicate, about = self.head(node, "a predicate")
         if predicate in ("and", "or", "not", "forall", "exists", "imply"):
-            self.refuse(group, f"{predicate!r} is not understood here: a goal is an 'And' of predicates")
+            self.refuse(
+                group, f"{predicate!r} is not understood here: a goal is an 'And' of predicates"
+            )
         if predicate not in ARITY:
             self.refuse(group, f"unknown predicate {predicate!r}; known are {', '.join(ARITY)}")
         if len(about) != ARITY[predicate]:

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 
 from perdure.suites.libero import assets, bddl, states
-from perdure.suites.libero.bddl import Problem
+from perdure.suites.libero.problem import Problem
 from perdure.suites.libero.rotations import product
 from perdure.suites.libero.scene import Scene, build
 from perdure.suites.libero.simulation import Reading, Simulation
@@ -113,9 +113,7 @@ class Libero(gymnasium.Env[dict[str, Array], Array]):
         number = int(options["episode"])
         return number % states.COUNT if self.settings.initial_states == "cycle" else number
 
-    def step(
-        self, action: Array
-    ) -> tuple[dict[str, Array], float, bool, bool, dict[str, Any]]:
+    def step(self, action: Array) -> tuple[dict[str, Array], float, bool, bool, dict[str, Any]]:
         """One control step of 50 ms."""
         simulation = self.simulation
         assert simulation is not None, "reset before the first step"

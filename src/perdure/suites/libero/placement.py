@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from perdure.errors import EnvironmentFault
-from perdure.suites.libero.bddl import Relation
 from perdure.suites.libero.categories import Range, Turn
+from perdure.suites.libero.problem import Relation
 from perdure.suites.libero.rotations import matrix_of, product
 from perdure.suites.libero.scene import Body, Scene
 from perdure.types import Array
@@ -133,7 +133,7 @@ def _on_zone(
     body, zone = scene.bodies[name], scene.zones[where]
     assert zone.parent is not None
     x, y = zone.size[:2]
-    start = placed[zone.parent].position + (0, 0, scene.bodies[zone.parent].top)
+    start = placed[zone.parent].position + np.array([0, 0, scene.bodies[zone.parent].top])
     start = start + matrix_of(placed[zone.parent].quaternion) @ site
     rectangles = [((-x / 2, x / 2), (-y / 2, y / 2))]
     position = _free_place(scene, draws, placed, body, rectangles, body.radius, start, 0.0)
@@ -159,7 +159,7 @@ def _on_body(
     scene: Scene, draws: np.random.RandomState, placed: dict[str, Pose], name: str, where: str
 ) -> None:
     body = scene.bodies[name]
-    start = placed[where].position + (0, 0, scene.bodies[where].top)
+    start = placed[where].position + np.array([0, 0, scene.bodies[where].top])
     x, y = _drawn(draws, [((0.0, 0.0), (0.0, 0.0))], 0.0)
     z = CLEARANCE + start[2] - body.bottom
     position = np.array([x + start[0], y + start[1], z])
@@ -207,5 +207,9 @@ def _turned(draws: np.random.RandomState, turn: Turn) -> Array:
         angle = draws.uniform(min(between), max(between))
         one = np.zeros(4)
         one["xyz".index(axis)], one[3] = np.sin(angle / 2), np.cos(angle / 2)
-        total = one if k == 0 and len(turn) == 1 else product(one, total).astype(np.float32).astype(np.float64)
+        total = (
+            one
+            if k == 0 and len(turn) == 1
+            else product(one, total).astype(np.float32).astype(np.float64)
+        )
     return total

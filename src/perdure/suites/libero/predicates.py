@@ -13,8 +13,8 @@ import mujoco  # type: ignore[import-untyped]
 import numpy as np
 
 from perdure.errors import EnvironmentFault
-from perdure.suites.libero.bddl import Relation
 from perdure.suites.libero.categories import Articulation
+from perdure.suites.libero.problem import Relation
 from perdure.suites.libero.scene import Body, Scene, Zone
 from perdure.types import Array
 
@@ -38,11 +38,9 @@ class Predicates:
             for n, z in scene.zones.items()
             for i in [model.site(n).id]
         }
+        joints = {j for body in scene.bodies.values() for j in body.joints}
         self.values = {
-            j: data.qpos[a : a + 1]
-            for owner in (*scene.bodies.values(), *scene.zones.values())
-            for j in owner.joints
-            for a in [int(model.joint(j).qposadr[0])]
+            j: data.qpos[a : a + 1] for j in joints for a in [int(model.joint(j).qposadr[0])]
         }
         self.touched: dict[str, Array] = {}
         """Which geoms are a body's."""
@@ -50,9 +48,8 @@ class Predicates:
             mask = np.zeros(model.ngeom, bool)
             mask[[model.geom(g).id for g in body.geoms]] = True
             self.touched[name] = mask
-        for relation in (*scene.problem.init, *scene.problem.goal):
-            if relation in scene.problem.goal:
-                self.check(relation)
+        for relation in scene.problem.goal:
+            self.check(relation)
 
     def check(self, relation: Relation) -> None:
         """Refuse a relation that has no answer in this scene."""

@@ -16,14 +16,11 @@ from perdure.suites.libero.states import COUNT
 from perdure.suites.libero.tasks import HORIZONS, find, names_of
 from perdure.types import Curriculum, Exposure, Task, evaluate
 
-ORDERS = tuple(
-    tuple(map(int, row))
-    for row in """
-    0123456789 4687312095 6350429187 7430812596 4563802719 1230695748 3781629405
-    4297685130 1854096723 8364951207 6905712834 6831025974 8069417325 3864250719
-    7156328940 2095368714 3596248710 7659034281 2509316487 3512786049 3419768205
-    """.split()
-)
+ORDERS = (
+    "0123456789", "4687312095", "6350429187", "7430812596", "4563802719", "1230695748", "3781629405",
+    "4297685130", "1854096723", "8364951207", "6905712834", "6831025974", "8069417325", "3864250719",
+    "7156328940", "2095368714", "3596248710", "7659034281", "2509316487", "3512786049", "3419768205",
+)  # fmt: skip
 """Upstream's 21 orders of ten tasks; the paper used the first five."""
 
 PROTOCOLS: dict[str, dict[str, Any]] = {
@@ -51,16 +48,12 @@ def object_(
     return _evaluation("object", names_in_order("object", order), protocol, episodes, params)
 
 
-def goal(
-    protocol: str = "vla", episodes: int = COUNT, order: int = 0, **params: Any
-) -> Curriculum:
+def goal(protocol: str = "vla", episodes: int = COUNT, order: int = 0, **params: Any) -> Curriculum:
     """Evaluate ten tasks that differ in what is to be done in one scene."""
     return _evaluation("goal", names_in_order("goal", order), protocol, episodes, params)
 
 
-def long(
-    protocol: str = "vla", episodes: int = COUNT, order: int = 0, **params: Any
-) -> Curriculum:
+def long(protocol: str = "vla", episodes: int = COUNT, order: int = 0, **params: Any) -> Curriculum:
     """Evaluate ten long tasks, most of them of two steps: LIBERO-10."""
     return _evaluation("long", names_in_order("10", order), protocol, episodes, params)
 
@@ -92,7 +85,7 @@ def names_in_order(list_name: str, order: int) -> list[str]:
     if type(order) is not int or not 0 <= order < len(ORDERS):
         raise CurriculumError(f"order must be from 0 to {len(ORDERS) - 1}, got {order!r}")
     names = names_of(list_name)
-    return [names[k] for k in ORDERS[order]]
+    return [names[int(k)] for k in ORDERS[order]]
 
 
 def _evaluation(
@@ -106,7 +99,11 @@ def _evaluation(
             f"episodes, got {episodes}"
         )
     made = [
-        Task("libero", n, params={"horizon": HORIZONS[find(n).list_name]} | PROTOCOLS[protocol] | dict(params))
+        Task(
+            "libero",
+            n,
+            params={"horizon": HORIZONS[find(n).list_name]} | PROTOCOLS[protocol] | dict(params),
+        )
         for n in names
     ]
     return Curriculum(

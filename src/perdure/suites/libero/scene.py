@@ -16,10 +16,10 @@ import numpy as np
 
 from perdure.errors import EnvironmentFault
 from perdure.suites.libero import mjcf
-from perdure.suites.libero.bddl import Problem, Region
 from perdure.suites.libero.categories import Category, category
 from perdure.suites.libero.looks import Look, look
 from perdure.suites.libero.mjcf import Element, text
+from perdure.suites.libero.problem import Problem, Region
 from perdure.suites.libero.workspaces import Workspace, workspace
 
 BASE = """
@@ -122,7 +122,11 @@ def build(problem: Problem, look_name: str = "official") -> Scene:
         mjcf.section(root, "worldbody").append(inner)
     for relation in (*problem.init, *problem.goal):
         for name in relation.names:
-            if name not in bodies and name not in zones and problem.category(name) != space.category:
+            if (
+                name not in bodies
+                and name not in zones
+                and problem.category(name) != space.category
+            ):
                 raise EnvironmentFault(f"{relation}: nothing in the scene is called {name}")
     visual = ET.tostring(root, encoding="unicode")
     mjcf.named(root, "body", space.body).extend(sites)

@@ -96,9 +96,7 @@ class Simulation:
         }
         self.objects = {n: b for n, b in scene.bodies.items() if b.movable}
         hand = int(model.body("robot0_right_hand").id)
-        self.sensed = np.array(
-            [*(int(model.body(b.root).id) for b in self.objects.values()), hand]
-        )
+        self.sensed = np.array([*(int(model.body(b.root).id) for b in self.objects.values()), hand])
         self.own_places = model.body_pos.copy(), model.body_quat.copy()
         self.lights = {n: b.light for n, b in scene.bodies.items() if b.light is not None}
         self.lit: dict[str, bool] = {}
