@@ -26,12 +26,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perdure.registry import extras_named
 from perdure.suite import Suite
-from perdure.suites.libero import assets, protocols
+from perdure.suites.libero import protocols
 from perdure.suites.libero.tasks import find, officials, settings
 from perdure.types import Curriculum, Task
 
@@ -82,9 +81,6 @@ class LiberoSuite(Suite):
         from perdure.suites.libero.env import problem_of
 
         return (problem_of(official).language.lower(),)
-
-    def data_folder(self) -> Path | None:
-        return assets.root("assets")
 
     def curricula(self) -> Mapping[str, Callable[..., Curriculum]]:
         return protocols.CURRICULA

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 
 import mujoco  # type: ignore[import-untyped]
 import numpy as np
+from scipy.linalg.lapack import dposv
 
 from perdure.suites.libero.rotations import turn_of
 from perdure.types import Array
@@ -119,7 +120,7 @@ class OperationalSpaceController:
         velocity = jacobian.dot(self.speed)
         force = (self.goal_position - self.hand) * KP - velocity[:3] * KD
         torque = orientation_error(self.goal_axes, self.hand_axes) * KP - velocity[3:] * KD
-        spread = jacobian.dot(np.linalg.solve(inertia, jacobian.T))
+        spread = jacobian.dot(_solve(inertia, jacobian.T))
         posture = POSTURE_KP * (self.posture - self.positions) - POSTURE_KV * self.speed
         wrench = np.concatenate([_solve(spread[:3, :3], force), _solve(spread[3:, 3:], torque)])
         # What keeps the posture, without what of it would move the hand.
@@ -143,8 +144,9 @@ class OperationalSpaceController:
 
 
 def _solve(matrix: Array, right: Array) -> Array:
-    try:
-        found: Array = np.linalg.solve(matrix, right)
-    except np.linalg.LinAlgError:  # A stretched arm; the pseudo-inverse is what is meant then.
+    """Of a positive definite matrix. (LAPACK itself: numpy's way to it costs more than the work.)"""
+    _, found, failed = dposv(matrix, right)
+    if failed:  # A stretched arm; the pseudo-inverse is what is meant then.
         found = np.linalg.pinv(matrix).dot(right)
-    return found
+    solved: Array = found
+    return solved
