@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from libero_kit import (
     task,
 )
 
+from kit import live
+from perdure.agent import Agent
 from perdure.errors import CurriculumError, EnvironmentFault, MissingExtra, UnknownName
 from perdure.registry import curriculum, suite
 from perdure.specs import Spec
@@ -105,6 +108,36 @@ def test_episode_k_begins_in_state_k():
     assert not np.array_equal(seen[0], seen[1])
     with pytest.raises(EnvironmentFault, match="episode 50 would repeat one"):
         env.reset(seed=5, options=Episode(5, 5, 50).options)
+
+
+class Still(Agent):
+    """Does nothing, and remembers how episodes begin."""
+
+    begun: ClassVar[list] = []
+
+    def act(self, obs, ctx):
+        joints = np.array(obs["plate_1_pos"])
+        for k, start in enumerate(ctx.episode_start[ctx.slots]):
+            if start:
+                Still.begun.append(joints[k])
+        return np.zeros((len(joints), 7), np.float32)
+
+
+@needs_assets
+def test_an_evaluation_plays_every_state_once(tmp_path):
+    """Also if two environments share its episodes."""
+    params = {"settle": 0, "cameras": [], "objects": True, "horizon": 1, "fixture_seed": 0}
+    plan = curriculum(Spec("libero/eval-tasks", {"names": ["spatial-2"], "episodes": 5, **params}))
+    Still.begun = []
+    rows, agent = live(plan, Still, tmp=tmp_path, envs=2)
+    assert len(rows) == 5
+    env, expected = SUITE.env(blind("spatial-2", **params)), []
+    for k in range(5):
+        seen, _ = env.reset(seed=1, options=Episode(1, 1, k).options)
+        expected.append(tuple(seen["plate_1_pos"]))
+    assert len(set(expected)) == 5
+    assert sorted(tuple(x) for x in Still.begun) == sorted(expected)
+    assert agent.setup.instructions["libero/spatial-2"] == SUITE.instructions(task("spatial-2"))
 
 
 @needs_assets

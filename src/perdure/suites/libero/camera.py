@@ -42,6 +42,8 @@ class Renderer:
         self.view.type = mujoco.mjtCamera.mjCAMERA_FIXED
         names = [self.model.camera(i).name for i in range(self.model.ncam)]
         self.cameras = {name: i for i, name in enumerate(names)}
+        # Also when the process ends: then before what they need is gone.
+        weakref.finalize(self, _free, self.drawn, self.context)
 
     def show(self, simulation: Simulation) -> None:
         """Take over where everything was when sensors were last read."""
@@ -74,11 +76,11 @@ class Renderer:
         mujoco.mjr_readPixels(seen, None, frame, self.drawn)
         return seen
 
-    def __del__(self) -> None:
-        for part in ("drawn", "context"):
-            held: Any = getattr(self, part, None)
-            if held is not None:
-                held.free()
+
+def _free(drawn: Any, context: Any) -> None:
+    context.make_current()
+    drawn.free()
+    context.free()
 
 
 _renderers: weakref.WeakValueDictionary[tuple[str, int], Renderer] = weakref.WeakValueDictionary()
