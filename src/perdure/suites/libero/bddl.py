@@ -144,9 +144,7 @@ class _Reader:
             self.refuse(node, "an instruction has no parentheses")
         return node.text
 
-    def things(
-        self, nodes: Iterable[Node], kind: str, names: dict[str, str]
-    ) -> tuple[Thing, ...]:
+    def things(self, nodes: Iterable[Node], kind: str, names: dict[str, str]) -> tuple[Thing, ...]:
         """``a b - category c - other``; their names are added to those known."""
         found: list[Thing] = []
         waiting: list[str] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -32,21 +32,19 @@ def problem_of(task: Official) -> Problem:
 
 
 @functools.lru_cache(maxsize=16)
-def scene_of(task: Official, look: str) -> Scene:
-    """The task's scene."""
-    return build(problem_of(task), look)
+def scene_of(problem: Problem, look: str) -> Scene:
+    """The scene of a task file."""
+    return build(problem, look)
 
 
-def spaces_of(task: Official, chosen: Settings) -> tuple[spaces.Dict, spaces.Box]:
-    """Observation and action space. Only the poses of objects depend on the task."""
+def spaces_of(chosen: Settings, objects: Iterable[str]) -> tuple[spaces.Dict, spaces.Box]:
+    """Observation and action space; ``objects`` are those whose poses are observed, if any are."""
     parts: dict[str, spaces.Space[Any]] = {}
     for camera in chosen.cameras:
         parts[f"{camera}_image"] = spaces.Box(0, 255, (chosen.size, chosen.size, 3), np.uint8)
     numbers = {name: PROPRIOCEPTION[name] for name in chosen.proprioception}
-    if chosen.objects:
-        for thing in problem_of(task).objects:
-            for name, length in zip(object_names(thing.name), (3, 4, 3, 4), strict=True):
-                numbers[name] = length
+    for name in objects if chosen.objects else ():
+        numbers |= dict(zip(object_names(name), (3, 4, 3, 4), strict=True))
     for name, length in numbers.items():
         parts[name] = spaces.Box(-np.inf, np.inf, (length,), np.float64)
     return spaces.Dict(parts), spaces.Box(-1.0, 1.0, (ACTIONS,), np.float32)
@@ -72,10 +70,15 @@ class Libero(gymnasium.Env[dict[str, Array], Array]):
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 20}  # noqa: RUF012
 
-    def __init__(self, task: Official, settings: Settings) -> None:
-        self.task, self.settings = task, settings
+    def __init__(
+        self, problem: Problem, settings: Settings, state: Callable[[int], Array] | None = None
+    ) -> None:
+        """``state`` gives the initial state of a number; without it all are drawn by the seed."""
+        self.problem, self.settings, self.state = problem, settings, state
         # Gymnasium declares them as spaces of what it is generic in.
-        self.observation_space, self.action_space = spaces_of(task, settings)  # type: ignore[assignment]
+        self.observation_space, self.action_space = spaces_of(  # type: ignore[assignment]
+            settings, [thing.name for thing in problem.objects]
+        )
         self.render_mode = "rgb_array"
         self.simulation: Simulation | None = None
         self.renderer: Renderer | None = None
@@ -89,21 +92,24 @@ class Libero(gymnasium.Env[dict[str, Array], Array]):
         if seed is None:
             seed = int(self.np_random.integers(2**32))
         chosen = self.settings
-        if self.simulation is None:
-            self.simulation = Simulation(scene_of(self.task, chosen.look), chosen.solves)
-        simulation, self.taken = self.simulation, 0
-        official = chosen.initial_states != "random"
-        fixed = chosen.fixture_seed if official else None
+        simulation, self.taken = self._made(), 0
+        state = None if chosen.initial_states == "random" else self.state
+        fixed = None if state is None else chosen.fixture_seed
         simulation.reset(seed if fixed is None else fixed)
-        if official:
-            number = self._number(seed, options or {})
-            simulation.set_state(states.numbered(self.task.folder, self.task.file, number))
+        if state is not None:
+            simulation.set_state(state(self._number(seed, options or {})))
         rest = np.zeros(ACTIONS)
         rest[-1] = -1.0 if chosen.settle_gripper == "open" else 0.0
         for _ in range(chosen.settle):
             simulation.act(rest)
             simulation.finish()
         return self._observation(), {}
+
+    def _made(self) -> Simulation:
+        if self.simulation is None:
+            scene = scene_of(self.problem, self.settings.look)
+            self.simulation = Simulation(scene, self.settings.solves)
+        return self.simulation
 
     def _number(self, seed: int, options: Mapping[str, Any]) -> int:
         if self.settings.initial_state is not None:
@@ -166,12 +172,8 @@ class Libero(gymnasium.Env[dict[str, Array], Array]):
 
     def load_state(self, state: Mapping[str, Array]) -> None:
         """Go on from what :meth:`save_state` gave."""
-        if self.simulation is None:
-            self.simulation = Simulation(
-                scene_of(self.task, self.settings.look), self.settings.solves
-            )
         self.taken = int(state["taken"])
-        self.simulation.load(state)
+        self._made().load(state)
 
     def close(self) -> None:
         """Let the simulation and its pictures go."""
