@@ -57,7 +57,7 @@ def check(name: str) -> int:
     if slash and family in registry.entries("suites"):
         suite = registry.suite(family)
         try:
-            task = suite.task(rest)
+            task = suite.task_to_check(suite.task(rest))
         except UnknownName as e:
             names = [f"{family}/{n}" for n in suite.curricula()]
             raise UnknownName("task or curriculum", name, names, f"({e})") from e
