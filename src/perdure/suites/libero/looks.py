@@ -28,8 +28,8 @@ class Look(Protocol):
     def arena(self, workspace: Workspace) -> Element:
         """Room, surface, lights and cameras."""
 
-    def thing(self, category: str) -> Element:
-        """A fixture or an object."""
+    def thing(self, name: str) -> Element:
+        """A fixture or an object of the category of this name."""
 
     def robot(self, part: RobotPart) -> Element:
         """A part of the robot."""

@@ -41,8 +41,7 @@ def load(path: Path, checked: Callable[[Path], Path] = lambda p: p) -> Element:
             for name, value in given.items() if given is not None else ():
                 element.attrib.setdefault(name, value)
     for element in root.iterfind("asset/*[@file]"):
-        file = Path(*(path.parent / element.attrib["file"]).parts)
-        element.set("file", str(checked(_normal(file))))
+        element.set("file", str(checked(_normal(path.parent / element.attrib["file"]))))
     return root
 
 
