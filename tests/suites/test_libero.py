@@ -22,7 +22,7 @@ from libero_kit import (
 from kit import live
 from perdure.agent import Agent
 from perdure.errors import CurriculumError, EnvironmentFault, MissingExtra, UnknownName
-from perdure.registry import curriculum, suite
+from perdure.registry import curriculum, extras_named, suite
 from perdure.specs import Spec
 from perdure.suite import Episode
 from perdure.suites.libero import assets, protocols
@@ -300,6 +300,12 @@ def test_without_the_extra_its_name_is_said(monkeypatch):
             assets.root("assets")
     finally:
         assets.root.cache_clear()
+
+
+@pytest.mark.parametrize("extra", ["libero", "metaworld", "openloris"])
+def test_of_several_extras_the_suites_own_is_named(extra):
+    with pytest.raises(MissingExtra, match=rf"perdure\[{extra}\]"), extras_named(f"suite {extra}"):
+        raise ModuleNotFoundError("No module named 'mujoco'", name="mujoco")
 
 
 # Curricula.
