@@ -427,7 +427,7 @@ def test_slots_that_come_and_go_have_trajectories_of_their_own() -> None:
     data = agent.rollout_data()
     with torch.no_grad():
         value = agent.net.critic(torch.zeros(1, 1)).item()
-    gamma, carry = agent.gamma, agent.gamma * agent.lam
+    gamma, carry = agent.settings.gamma, agent.settings.gamma * agent.settings.lam
     errors = [10.0**s + gamma * value - value for s in range(3)]
     expected = [errors[0] * (1 + carry), errors[0], errors[1]]
     expected += [errors[2] * (1 + carry + carry**2), errors[2] * (1 + carry), errors[2]]
@@ -443,8 +443,8 @@ def test_trajectories_are_cut_where_episodes_end_and_continued_where_they_were_t
         agent.learn(Transitions(obs, agent.act(obs, ctx), np.ones(1), *flags, obs), ctx)
     with torch.no_grad():
         value = agent.net.critic(torch.zeros(1, 1)).item()
-    going, over = 1 + agent.gamma * value - value, 1 - value
-    expected = [going + agent.gamma * agent.lam * going, going, over, going]
+    going, over = 1 + agent.settings.gamma * value - value, 1 - value
+    expected = [going + agent.settings.gamma * agent.settings.lam * going, going, over, going]
     assert agent.rollout_data()["advantages"].tolist() == pytest.approx(expected, rel=1e-5)
 
 

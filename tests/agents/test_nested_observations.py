@@ -233,7 +233,7 @@ def test_only_the_critics_move_the_convolutions_and_a_target_follows_them() -> N
             agent.target_encoder(batch["next_obs"]), after, batch["task"], agent.target_critics
         ).amin(0)
         future = future - net.log_alpha[batch["task"]].exp() * log_after
-        goal = batch["rewards"] + agent.gamma * batch["alive"] * future
+        goal = batch["rewards"] + agent.settings.gamma * batch["alive"] * future
     agent.optimizer.zero_grad()
     values = net.values(net.features(batch["obs"]), batch["actions"], batch["task"])
     (values - goal).square().mean(1).sum().backward()
