@@ -99,9 +99,10 @@ class Drive:
 def make(name: str, task: Task, slots: int = 4, seed: int = 0, **params: Any) -> Agent:
     observation, action = registry.suite_of(task).spaces(task)
     tasks = tuple(dict.fromkeys((task.id, OTHER.id)))
-    agent: Agent = registry.load("agents", name)(
-        Setup(observation, action, slots, seed, tasks), **params
-    )
+    learner = registry.load("agents", name)
+    # Toy tasks and few steps: the defaults are for larger ones.
+    quick = learner.presets["quick"] if name in ("ppo", "dqn") else {}
+    agent: Agent = learner(Setup(observation, action, slots, seed, tasks), **{**quick, **params})
     return agent
 
 
@@ -207,7 +208,7 @@ class Corridor(gymnasium.Env[Any, int]):
 def test_values_go_on_through_truncation_but_not_through_the_end(name: str, ends: bool) -> None:
     params: dict[str, Any] = {"gamma": 0.5}
     params |= {"lr": 0.01, "every": 1, "target": 10} if name == "dqn" else {}
-    params |= {"lr": 0.01, "lam": 0.5, "entropy": 0.0, "epochs": 2} if name == "ppo" else {}
+    params |= {"lr": 0.01, "lam": 0.5, "rollout": 128, "epochs": 2} if name == "ppo" else {}
     agent: Any = registry.load("agents", name)(
         Setup(Corridor.observation_space, Corridor.action_space, 1, 0), **params
     )

@@ -16,11 +16,10 @@ from perdure.types import Setup
 pytest.importorskip("torch")
 
 BOX = spaces.Box(-1, 1, (3,), np.float32)
-WORLD = Setup(BOX, BOX, 2, 0, ("a", "b"))
 
 
-def made(text):
-    return make_agent(Spec.parse(text), WORLD)
+def made(text, action=BOX):
+    return make_agent(Spec.parse(text), Setup(BOX, action, 2, 0, ("a", "b")))
 
 
 def test_what_is_given_wins_over_the_preset_and_the_preset_over_the_default():
@@ -37,7 +36,7 @@ def test_presets_work_below_strategies():
 
 @pytest.mark.parametrize("name", ["sac,preset=newr", "ewc+sac,preset=newr", "sac,preset=7"])
 def test_an_unknown_preset_is_told_which_there_are(name):
-    with pytest.raises(UnknownName, match=r"preset of agent .*sac .*newer, quick, cw"):
+    with pytest.raises(UnknownName, match=r"preset of agent .*sac .*paper, newer, quick, cw"):
         made(name)
 
 
@@ -49,16 +48,17 @@ def test_an_agent_without_presets_says_so():
 def test_listed_presets_are_those_of_the_classes():
     """They are read from the source; a class that is loaded must say the same."""
     entries = registry.entries("agents")
-    assert entries["sac"].presets == ("newer", "quick", "cw") and not entries["random"].presets
+    assert entries["sac"].presets == ("paper", "newer", "quick", "cw") and not entries["random"].presets
     for entry in entries.values():
         if entry.presets:
             assert tuple(entry.load().presets) == entry.presets, entry.name
 
 
-@pytest.mark.parametrize("name", ["ppo", "sac", "te", "trpo"])
+@pytest.mark.parametrize("name", ["dqn", "ppo", "sac", "te", "trpo"])
 def test_every_preset_makes_an_agent(name):
+    action = spaces.Discrete(2) if name == "dqn" else BOX
     for preset in registry.entries("agents")[name].presets:
-        made(f"{name},preset={preset}")
+        made(f"{name},preset={preset}", action)
 
 
 def test_ls_shows_presets(capsys):
@@ -66,13 +66,13 @@ def test_ls_shows_presets(capsys):
 
     listing.ls(["agents"], as_json=True)
     listed = {item["name"]: item.get("presets") for item in json.loads(capsys.readouterr().out)}
-    assert listed["ppo"] == "presets: paper, newer" and listed["random"] is None
+    assert listed["ppo"] == "presets: quick, paper, newer" and listed["random"] is None
     listing.ls(["agents"], as_json=False)
-    assert "presets: newer, quick, cw" in capsys.readouterr().out
+    assert "presets: paper, newer, quick, cw" in capsys.readouterr().out
 
 
-def test_defaults_and_presets_are_the_papers():
-    sac = made("sac")
+def test_presets_are_the_papers():
+    sac = made("sac,preset=paper")
     assert [w.shape[2] for w in sac.net.actor.weights] == [400, 400, 400, 6]
     s = sac.settings
     assert (s.batch, s.start, s.gamma, s.tau) == (128, 1000, 0.99, 0.005)

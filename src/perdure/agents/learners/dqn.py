@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar
@@ -31,17 +32,18 @@ class DQNSettings(ReplaySettings):
     ranges: ClassVar[Ranges] = {
         **ReplaySettings.ranges,
         "target": (1, inf),
+        "tau": (0, 1),
         "epsilon": (0, 1),
         "explore": (0, inf),
     }
 
-    gamma: float = 0.95
-    replay: int = 10_000
-    batch: int = 64
-    every: int = 4
-    target: int = 25
+    hidden: Sequence[int] = (256, 256)
+    batch: int = 128
+    every: int = 2
+    target: int = 250
+    tau: float = 1.0
     epsilon: float = 0.05
-    explore: int = 1500
+    explore: int = 8000
     max_grad: float = 10.0
 
 
@@ -53,11 +55,24 @@ class DQNAgent(TorchLearner):
     Epsilon falls to ``epsilon`` over ``explore`` learned steps. At a new task (see EpsilonGreedy)
     exploration starts again and the replay is emptied, unless ``restart`` is false: then both go
     on, and the replay mixes tasks.
+
+    The preset ``quick`` learns small tasks in some thousand steps.
     """
 
     learns_from = ("environments",)
-
     replayable = True
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "quick": {
+            "gamma": 0.95,
+            "replay": 10_000,
+            "batch": 64,
+            "every": 4,
+            "target": 25,
+            "explore": 1500,
+            "hidden": (64, 64),
+            "optimizer": {"eps": 1e-5},
+        },
+    }
 
     @takes_fields(DQNSettings)
     def __init__(self, setup: Setup, settings: DQNSettings) -> None:
@@ -73,6 +88,11 @@ class DQNAgent(TorchLearner):
         self.net = network(setup, self.device, build)
         self.target_net = copy.deepcopy(self.net).requires_grad_(False)
         self.optimizer, self.max_grad = s.make_optimizer(self.net.parameters()), s.max_grad
+        self.target_weights = self.optimizer.weights.clone()
+        """All of the target network, which is made of views of it."""
+        parts = torch.split(self.target_weights, [p.numel() for p in self.net.parameters()])
+        for p, part in zip(self.target_net.parameters(), parts, strict=True):
+            p.data = part.view_as(p)
         self.start = int(space.start)
         self.explore = EpsilonGreedy(s.epsilon, s.explore, s.restart)
         self.replay = Ring(
@@ -113,7 +133,7 @@ class DQNAgent(TorchLearner):
             measures = self.descend(self.sample(self.settings.batch))
             self.updates += 1
             if self.updates % self.settings.target == 0:
-                self.target_net.load_state_dict(self.net.state_dict())
+                self.target_weights.lerp_(self.optimizer.weights, self.settings.tau)
         return measures
 
     def sample(self, rows: int) -> Minibatch:

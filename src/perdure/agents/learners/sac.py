@@ -26,6 +26,13 @@ from perdure.errors import SpecError
 from perdure.specs import takes_fields
 from perdure.types import Array, Batch, Context, Measures, Setup, State
 
+PAPER: Mapping[str, Any] = {
+    "batch": 128,
+    "start": 1000,
+    "hidden": (400, 400, 400),
+    "optimizer": {"eps": 1e-5},
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class SACSettings(ReplaySettings):
@@ -41,9 +48,9 @@ class SACSettings(ReplaySettings):
     }
 
     lr: float = 3e-4
-    hidden: Sequence[int] = (400, 400, 400)
+    hidden: Sequence[int] = (256, 256)
     tau: float = 0.005
-    start: int = 1000
+    start: int = 100
     alpha: float = 1.0
     multihead: bool = False
 
@@ -63,18 +70,27 @@ class SACAgent(TorchLearner):
     one loss. Images pass convolutions that policy and critics share; they are learned from the loss
     of the critics alone, as in SAC+AE (Yarats et al., 2021), and the critics' targets have their own.
 
-    The defaults are those of Meta-World's paper. Presets: ``newer`` is Meta-World+ but for the start
-    of its networks; ``quick`` learns the easy tasks in minutes, values first: theirs is a time
-    constant of 1/(τ(1 − γ)) updates, 20,000 by default; ``cw`` is Continual World without its layer
+    The defaults are Stable-Baselines3's, with a shorter replay. Presets: ``paper`` is that of
+    Meta-World's paper; ``newer`` is Meta-World+ but for the start of its networks; ``quick`` learns the easy tasks in minutes, values first: theirs is a time
+    constant of 1/(τ(1 − γ)) updates, 20,000 in the others; ``cw`` is Continual World without its layer
     norms, leaky units and resets of the optimiser.
     """
 
     learns_from = ("environments",)
     replayable = True
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "newer": {"start": 4000, "every": 0, "max_grad": 1.0},
-        "quick": {"lr": 1e-3, "gamma": 0.97, "tau": 0.01, "every": 2, "hidden": (256, 256)},
+        "paper": PAPER,
+        "newer": {**PAPER, "start": 4000, "every": 0, "max_grad": 1.0},
+        "quick": {
+            **PAPER,
+            "lr": 1e-3,
+            "gamma": 0.97,
+            "tau": 0.01,
+            "every": 2,
+            "hidden": (256, 256),
+        },
         "cw": {
+            **PAPER,
             "lr": 1e-3,
             "replay": 1_000_000,
             "start": 10_000,

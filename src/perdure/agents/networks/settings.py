@@ -25,6 +25,8 @@ from perdure.agents.networks.optimizers import (
 )
 from perdure.errors import SpecError
 
+PRECISE = OptimizerSettings(eps=1e-8)
+"""Adam as torch has it."""
 Ranges: TypeAlias = Mapping[str, tuple[float, float]]
 """The least and the most that fields may be."""
 
@@ -101,8 +103,9 @@ class ReplaySettings(TorchSettings):
 
     gamma: float = 0.99
     replay: int = 100_000
-    batch: int = 128
+    batch: int = 256
     every: int = 1
+    optimizer: OptimizerSpec = PRECISE
     restart: bool = True
 
     def __post_init__(self) -> None:
