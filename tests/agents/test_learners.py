@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import itertools
 import os
@@ -24,6 +25,7 @@ from perdure.types import Context, Examples, Setup, Task, Transitions
 
 torch = pytest.importorskip("torch")
 
+from perdure.agents.learners.dqn import DQNSettings
 from perdure.agents.networks.encoders import encoder_for
 from perdure.agents.networks.exploration import EpsilonGreedy
 from perdure.agents.networks.inputs import SYMBOLS, Inputs
@@ -201,6 +203,17 @@ class Corridor(gymnasium.Env[Any, int]):
 
     observation_space = spaces.Box(0, 1, (1,), np.float32)
     action_space = spaces.Discrete(2)
+
+
+def test_values_of_dqn_do_not_run_away() -> None:
+    """Under Huber's loss, where an end counts no more than any other row, a target network that
+    follows fast lets them grow to tens of thousands here. What can be earned is 100."""
+    task = registry.task("gym/CartPole-v1")
+    settings = dataclasses.asdict(DQNSettings(every=1, tau=0.05))
+    agent: Any = trained("dqn", task, 2500, 1, **settings)
+    with torch.no_grad():
+        values = agent.predict(agent.sample(500))
+    assert values.max() < 1000
 
 
 @pytest.mark.parametrize("name", ["q", "dqn", "ppo"])

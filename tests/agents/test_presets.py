@@ -48,7 +48,10 @@ def test_an_agent_without_presets_says_so():
 def test_listed_presets_are_those_of_the_classes():
     """They are read from the source; a class that is loaded must say the same."""
     entries = registry.entries("agents")
-    assert entries["sac"].presets == ("paper", "newer", "quick", "cw") and not entries["random"].presets
+    assert (
+        entries["sac"].presets == ("paper", "newer", "quick", "cw")
+        and not entries["random"].presets
+    )
     for entry in entries.values():
         if entry.presets:
             assert tuple(entry.load().presets) == entry.presets, entry.name

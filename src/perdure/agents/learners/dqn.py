@@ -37,11 +37,12 @@ class DQNSettings(ReplaySettings):
         "explore": (0, inf),
     }
 
-    hidden: Sequence[int] = (256, 256)
-    batch: int = 128
+    lr: float = 5e-4
+    hidden: Sequence[int] = (128, 128)
+    batch: int = 64
     every: int = 2
-    target: int = 250
-    tau: float = 1.0
+    target: int = 1
+    tau: float = 0.01
     epsilon: float = 0.05
     explore: int = 8000
     max_grad: float = 10.0
@@ -51,7 +52,8 @@ class DQNAgent(TorchLearner):
     """Deep Q-learning for Discrete actions.
 
     One minibatch of ``batch`` replayed transitions is learned for every ``every`` steps taken, once
-    the replay holds ``batch`` of them; the target network follows every ``target`` minibatches.
+    the replay holds ``batch`` of them; every ``target`` minibatches the target network moves the part
+    ``tau`` of the way to the network.
     Epsilon falls to ``epsilon`` over ``explore`` learned steps. At a new task (see EpsilonGreedy)
     exploration starts again and the replay is emptied, unless ``restart`` is false: then both go
     on, and the replay mixes tasks.
@@ -63,11 +65,13 @@ class DQNAgent(TorchLearner):
     replayable = True
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {
+            "lr": 1e-3,
             "gamma": 0.95,
             "replay": 10_000,
             "batch": 64,
             "every": 4,
             "target": 25,
+            "tau": 1.0,
             "explore": 1500,
             "hidden": (64, 64),
             "optimizer": {"eps": 1e-5},
@@ -155,7 +159,9 @@ class DQNAgent(TorchLearner):
             future = self.target_net(batch["next_obs"]).gather(1, best).squeeze(1)
             goal = batch["rewards"] + self.settings.gamma * batch["alive"] * future
         values = self.predict(batch).gather(1, batch["actions"].unsqueeze(1)).squeeze(1)
-        loss = nn.functional.smooth_l1_loss(values, goal)
+        # Squared: under Huber's loss a true end counts no more than any small error, and values that
+        # once ran ahead of the rewards are not held back.
+        loss = nn.functional.mse_loss(values, goal)
         return loss, {"loss": loss.detach(), "q": values.detach().mean()}
 
     def predict(self, batch: Minibatch) -> Tensor:
