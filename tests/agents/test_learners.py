@@ -220,7 +220,7 @@ def test_values_of_dqn_do_not_run_away() -> None:
 @pytest.mark.parametrize("ends", [True, False])
 def test_values_go_on_through_truncation_but_not_through_the_end(name: str, ends: bool) -> None:
     params: dict[str, Any] = {"gamma": 0.5}
-    params |= {"lr": 0.01, "every": 1, "target": 10} if name == "dqn" else {}
+    params |= {"lr": 0.01, "every": 1, "target": 10, "tau": 1.0} if name == "dqn" else {}
     params |= {"lr": 0.01, "lam": 0.5, "rollout": 128, "epochs": 2} if name == "ppo" else {}
     agent: Any = registry.load("agents", name)(
         Setup(Corridor.observation_space, Corridor.action_space, 1, 0), **params
