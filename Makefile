@@ -1,5 +1,5 @@
 # Every target sets up all it needs in .venv.
-.PHONY: setup demo test check format docs wheel bench clean
+.PHONY: setup demo test check format docs results wheel bench clean
 
 READY := .venv/.ready
 BIN := .venv/bin
@@ -34,6 +34,10 @@ docs: $(READY)
 	@! grep -rEl '<(script|img|iframe|link)[^>]* (src|href)="(https?:)?//|url\(.?(https?:)?//' \
 	  --include='*.html' --include='*.css' build/docs || { echo "docs: these load from elsewhere"; false; }
 	@echo "docs: build/docs/index.html"
+
+# Tables, figures and reports of docs/results, from the runs that are there.
+results: $(READY)
+	@$(BIN)/python studies/pages.py
 
 # In an environment of its own.
 wheel:

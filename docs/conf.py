@@ -6,7 +6,6 @@ The source folder is the root of the repository, not ``docs``, so that links bet
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from docutils import nodes
@@ -111,19 +110,9 @@ def without_empty_words(
     return True if str(thing.__doc__).startswith("Alias for field number") else None
 
 
-def open_reports(
-    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
-) -> None:
-    """Links to reports, which are HTML files, open them rather than save them."""
-    if doctree is not None:
-        saved = r' download internal" download="" (href="[^"]+\.html")'
-        context["body"] = re.sub(saved, r' internal" \1', context["body"])
-
-
 def setup(app: Sphinx) -> None:
     """Connect the functions above."""
     app.connect("source-read", list_public_names)
     app.connect("autodoc-process-signature", plain_signature)
     app.connect("autodoc-skip-member", without_empty_words)
     app.connect("missing-reference", find_by_last_name)
-    app.connect("html-page-context", open_reports)

@@ -1,26 +1,33 @@
-"""Fill the tables and figures of docs/results from the runs of the studies.
+"""Fill the tables and figures of docs/results from the runs beside them, and write their reports.
 
     perdure run studies/NAME.toml          makes runs/NAME; the same command again goes on
-    python studies/pages.py                fills every page whose runs are there
+    python studies/pages.py --pack NAME    takes it over: a compact copy in docs/results/runs/NAME
+    python studies/pages.py                fills every page from these copies, and from nothing else
 
-A page names its tables where they stand:
+The last is `make results`. A slot whose run is not there is named and stays as it is. A page names its
+slots where they stand:
 
+    <!-- cost RUN -->                      lifetimes, seeds, rows, time and versions
     <!-- table RUN metric metric … -->     agents × metrics, mean ± half the 95 % interval
     <!-- tasks RUN metric -->              agents × tasks
     <!-- ends RUN measure -->              agents × tasks: right after learning → at the end
     <!-- rounds RUN measure -->            lifetimes × evaluations, of runs of a single task
     <!-- openloris RUN FACTOR -->          Accuracy, BWT, FWT, Over-all, the published ones beside
     <!-- curves RUN measure -->            a figure of learning, one panel a task
-    <!-- report RUN -->                    the run's report beside the page, and a link to it
+    <!-- report RUN -->                    where the run's report is: build/results, which is not in git
 
 and what stands between such a line and ``<!-- end -->`` is written anew.
 """
 
 from __future__ import annotations
 
+import argparse
+import io
 import json
 import re
-from collections.abc import Callable, Sequence
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -33,14 +40,19 @@ from perdure.measure.l2m import paper
 from perdure.measure.matrix import evaluation_matrix
 from perdure.measure.results import Results, measure_paper, read_all
 from perdure.measure.stats import mean_interval
-from perdure.show.figures.style import drawing
+from perdure.show.figures.style import NO_DATES, drawing
+from perdure.show.live import worked
 from perdure.show.names import task_labels
 from perdure.show.report import write_report
+from perdure.store.compact import write_compact
 from perdure.store.history import read_run
+from perdure.store.layout import runs_below
 from perdure.store.run import Run
 
 ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "docs/results"
+PACKED = PAGES / "runs"
+REPORTS = ROOT / "build/results"
 PUBLISHED = json.loads((Path(__file__).parent / "openloris_published.json").read_text())
 # Labels in the studies' files, and in the digitised figures.
 NAMES = {
@@ -52,7 +64,33 @@ AVERAGES = {
     "openloris.accuracy": "Accuracy", "openloris.bwt": "BWT", "openloris.fwt": "FWT",
     "openloris.overall": "Overall",
 }  # fmt: skip
+USED = ("perdure", "metaworld", "mujoco", "torch")
 SLOT = re.compile(r"<!-- (\w+) (.+?) -->\n.*?<!-- end -->", re.DOTALL)
+
+
+@dataclass
+class Page:
+    """A page being made."""
+
+    name: str
+    text: str
+    figures: dict[str, bytes] = field(default_factory=dict)
+    """By file name, beside the page."""
+    filled: dict[str, list[str]] = field(default_factory=dict)
+    """By run: the kinds of slots that were written anew; and of those whose run is not there."""
+    left: dict[str, list[str]] = field(default_factory=dict)
+
+    def draw(self, run: Path, figure: Any) -> str:
+        """Keep a run's figure, as a file that depends on nothing but the run; give its name."""
+        own = run.name.startswith(self.name)
+        name = f"{run.name}.svg" if own else f"{self.name}-{run.name}.svg"
+        if name in self.figures:
+            raise ValueError(f"{self.name}.md has two figures of {run.name}: expected one")
+        out = io.BytesIO()
+        with drawing():
+            figure.savefig(out, format="svg", metadata=NO_DATES["svg"])
+        self.figures[name] = out.getvalue()
+        return name
 
 
 def measured(run: Path, metrics: Sequence[str]) -> Results:
@@ -86,7 +124,7 @@ def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {line} |" if "---" not in line else f"|{line}|" for line in lines)
 
 
-def table(page: Path, run: Path, *metrics: str) -> str:
+def table(page: Page, run: Path, *metrics: str) -> str:
     """Agents × metrics."""
     found = measured(run, metrics).table()
     rows = []
@@ -96,7 +134,7 @@ def table(page: Path, run: Path, *metrics: str) -> str:
     return grid(["agent", *metrics, "lifetimes"], rows)
 
 
-def tasks(page: Path, run: Path, metric: str) -> str:
+def tasks(page: Page, run: Path, metric: str) -> str:
     """Agents × tasks."""
     lives = measured(run, [metric]).lifetimes
     names = list(dict.fromkeys(t for life in lives for t in life.scores[metric].per_task))
@@ -107,7 +145,7 @@ def tasks(page: Path, run: Path, metric: str) -> str:
     return grid(["agent", *task_labels(names).values()], rows)
 
 
-def ends(page: Path, run: Path, measure: str) -> str:
+def ends(page: Page, run: Path, measure: str) -> str:
     """Agents × tasks: the evaluation right after a task was learned, and the last one of all."""
     histories = read_run(Run(run))
     names = evaluation_matrix(histories[0], measure).train_test.tasks
@@ -122,7 +160,7 @@ def ends(page: Path, run: Path, measure: str) -> str:
     return grid(["agent", *task_labels(names).values(), "mean"], rows)
 
 
-def rounds(page: Path, run: Path, measure: str) -> str:
+def rounds(page: Page, run: Path, measure: str) -> str:
     """Lifetimes × evaluations, by the steps learned before them."""
     rows, head = [], ["lifetime"]
     for history in read_run(Run(run)):
@@ -134,17 +172,12 @@ def rounds(page: Path, run: Path, measure: str) -> str:
     return grid(head, rows)
 
 
-def figure_of(page: Path, run: Path) -> str:
-    """The file name of a run's figure on a page."""
-    return f"{run.name}.svg" if run.name.startswith(page.stem) else f"{page.stem}-{run.name}.svg"
-
-
 def mean_of(values: Any) -> str:
     """Mean over lifetimes."""
     return f"{np.mean(values):.2f}"
 
 
-def openloris(page: Path, run: Path, factor: str) -> str:
+def openloris(page: Page, run: Path, factor: str) -> str:
     """The paper's four averages, the published ones in brackets, and the spider chart of both."""
     found = measured(run, list(AVERAGES)).table()
     agents = agents_of(run)
@@ -161,13 +194,12 @@ def openloris(page: Path, run: Path, factor: str) -> str:
                 + (f" ({theirs:.2f})" if theirs is not None else "")
             )
         rows.append([*line, str(len(found["openloris.accuracy"].get(agent, {})))])
-    name = figure_of(page, run)
-    spider(page.parent / name, agents, means, factor)
+    name = page.draw(run, spider(agents, means, factor))
     head = ["algorithm", "Accuracy", "BWT", "FWT", "Over-all", "lifetimes"]
     return f"{grid(head, rows)}\n\n![Spider chart]({name})"
 
 
-def spider(path: Path, agents: list[str], means: dict[str, list[Any]], factor: str) -> None:
+def spider(agents: list[str], means: dict[str, list[Any]], factor: str) -> Any:
     """Ours as lines, the published values as dots."""
     from matplotlib.figure import Figure
 
@@ -192,10 +224,10 @@ def spider(path: Path, agents: list[str], means: dict[str, list[Any]], factor: s
         axes.tick_params(axis="x", pad=9)
         axes.set_title(f"{factor}: ours (lines), published (circles)")
         figure.legend(loc="outside lower center", ncols=4)
-        figure.savefig(path, metadata={"Date": None})
+    return figure
 
 
-def curves(page: Path, run: Path, measure: str) -> str:
+def curves(page: Page, run: Path, measure: str) -> str:
     """Learning curves: a panel a task, a line an agent, the band between the lifetimes' extremes."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
@@ -226,9 +258,7 @@ def curves(page: Path, run: Path, measure: str) -> str:
         if len(agents) > 1:
             handles, labels = panels[0].get_legend_handles_labels()
             figure.legend(handles, labels, loc="outside lower center", ncols=min(len(agents), 5))
-        name = figure_of(page, run)
-        figure.savefig(page.parent / name, metadata={"Date": None})
-    return f"![Learning curves]({name})"
+    return f"![Learning curves]({page.draw(run, figure)})"
 
 
 def smoothed(history: Any, task: str, measure: str, window: int = 50) -> tuple[Any, Any]:
@@ -243,37 +273,104 @@ def smoothed(history: Any, task: str, measure: str, window: int = 50) -> tuple[A
     return steps, (sums[ends] - sums[start]) / (ends - start)
 
 
-def report(page: Path, run: Path) -> str:
-    """The whole report."""
-    write_report([run], page.parent / f"{run.name}.html", list(registry.metrics().values()))
-    return f"[The report of this run]({run.name}.html): one file, opens offline."
+def cost(page: Page, run: Path) -> str:
+    """What was run, for how long, and with what."""
+    found = Run(run)
+    lives = [i for i in found.lifetimes() if not i.expert]
+    experts = len(found.lifetimes()) - len(lives)
+    seeds = sorted({i.seed for i in lives})
+    folders = [found.folder.lifetime(i.id) for i in found.lifetimes()]
+    spans = [s for f in folders for s in worked(f, f.last_sign())]
+    sessions = [s for f in folders for s in f.sessions()]
+    parts = [
+        f"{count(len(agents_of(run)), 'agent')} × {count(len(seeds), 'lifetime')} (seed"
+        + (f"s {seeds[0]} to {seeds[-1]})" if len(seeds) > 1 else f" {seeds[0]})")
+        + (f", {count(experts, 'single-task expert')}" if experts else ""),
+        count(sum(i.rows for i in found.lifetimes()), "row"),
+        f"{count(round(sum(end - start for start, end in spans) / 60), 'minute')} by the clock, added over lifetimes",
+        ", ".join(f"{name} {'/'.join(values)}" for name, values in versions(sessions).items()),
+    ]
+    return f"`perdure run studies/{run.name}.toml`: {'; '.join(parts)}."
+
+
+def count(n: int, noun: str) -> str:
+    """So many of something."""
+    return f"{n:,} {noun}{'s' * (n != 1)}"
+
+
+def versions(sessions: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """What ran, by name: all versions that sessions had."""
+    out: dict[str, list[str]] = {}
+    for session in sessions:
+        packages = {k: v for k, v in session["packages"].items() if k in USED}
+        for name, version in {**packages, "revision": session["git"] or "unknown"}.items():
+            if version not in out.setdefault(name, []):
+                out[name].append(version)
+    return out
+
+
+def report(page: Page, run: Path) -> str:
+    """Where the whole report is. It is written by :func:`main`."""
+    return f"`make results` writes the report of this run, one file, to `build/results/{run.name}.html`."
 
 
 KINDS: dict[str, Callable[..., str]] = {
-    "table": table, "tasks": tasks, "ends": ends, "rounds": rounds, "openloris": openloris, "curves": curves,
-    "report": report,
+    "cost": cost, "table": table, "tasks": tasks, "ends": ends, "rounds": rounds, "openloris": openloris,
+    "curves": curves, "report": report,
 }  # fmt: skip
 
 
-def fill(page: Path) -> None:
-    """Write the page's slots anew where their runs are there."""
+def made(path: Path) -> Page:
+    """A page with the slots filled whose runs are there. Nothing is written."""
+    page = Page(path.stem, "")
 
     def slot(match: re.Match[str]) -> str:
         kind, rest = match.groups()
-        folder, *words = rest.split()
-        run = ROOT / "runs" / folder
-        if not run.is_dir():
-            print(f"{page.name}: no {run}; left as it is")
+        name, *words = rest.split()
+        if not (PACKED / name).is_dir():
+            page.left.setdefault(name, []).append(kind)
             return match.group(0)
-        print(f"{page.name}: {kind} {folder}")
-        return f"<!-- {kind} {rest} -->\n{KINDS[kind](page, run, *words)}\n<!-- end -->"
+        page.filled.setdefault(name, []).append(kind)
+        return f"<!-- {kind} {rest} -->\n{KINDS[kind](page, PACKED / name, *words)}\n<!-- end -->"
 
-    text = page.read_text(encoding="utf-8")
-    made = SLOT.sub(slot, text)
-    if made != text:
-        page.write_text(made, encoding="utf-8")
+    page.text = SLOT.sub(slot, path.read_text(encoding="utf-8"))
+    return page
+
+
+def fill(path: Path) -> None:
+    """Write a page's slots and figures anew where their runs are there."""
+    page = made(path)
+    for run, kinds in page.filled.items():
+        print(f"{path.name}: {run}: {', '.join(kinds)}")
+    for run, kinds in page.left.items():
+        print(f"{path.name}: no {PACKED / run}; left as they are: {', '.join(kinds)}")
+    path.write_text(page.text, encoding="utf-8")
+    for name, data in page.figures.items():
+        (path.parent / name).write_bytes(data)
+
+
+def pack(name: str) -> None:
+    """Take over a finished run, in place of an older one."""
+    new = PACKED / f"_{name}.new"
+    shutil.rmtree(new, ignore_errors=True)
+    write_compact(Run(ROOT / "runs" / name), new)
+    shutil.rmtree(PACKED / name, ignore_errors=True)
+    new.rename(PACKED / name)
+    size = sum(f.stat().st_size for f in (PACKED / name).rglob("*") if f.is_file())
+    print(f"{PACKED / name}: {size / 1000:.0f} kB")
+
+
+def main() -> None:
+    """Pack runs, if asked to; fill all pages; write all reports."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--pack", nargs="+", default=[], metavar="NAME", help="finished runs/NAME")
+    for name in parser.parse_args().pack:
+        pack(name)
+    for path in sorted(PAGES.glob("*.md")):
+        fill(path)
+    for run in runs_below(PACKED):
+        print(write_report([run], REPORTS / f"{run.name}.html", list(registry.metrics().values())))
 
 
 if __name__ == "__main__":
-    for page in sorted(PAGES.glob("*.md")):
-        fill(page)
+    main()

@@ -26,8 +26,9 @@ INNER = {
         {"adapters", "compose"},
     ),
     "run": (
-        {"spec", "guards", "progress", "results", "signals", "runner", "validate"},
-        {"persistence", "vector", "agent_state"},
+        {"spec", "guards", "progress", "results", "signals", "runner", "guardian", "crashes"},
+        {"persistence", "vector", "agent_state", "validate", "family"},
+        {"repeat"},
         {"datasets", "env_runner", "video"},
         {"config", "data_runner"},
         {"plan", "loop"},

@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from perdure import registry
+from perdure.errors import StoreError
 from perdure.run.spec import RunSpec
 from perdure.specs import Spec
+from perdure.store.layout import runs_below
+from perdure.store.run import Run
 from show.report_runs import row, start_run, write_lifetime
 
 ROOT = Path(__file__).parent.parent
 STUDIES = sorted((ROOT / "studies").glob("*.toml"))
+PAGES = sorted((ROOT / "docs/results").glob("*.md"))
 
 
 @pytest.fixture
-def pages(tmp_path, monkeypatch):
+def program(monkeypatch):
+    """The program as it is."""
+    monkeypatch.syspath_prepend(ROOT / "studies")
+    return importlib.import_module("pages")
+
+
+@pytest.fixture
+def pages(program, tmp_path, monkeypatch):
     """The program, with runs and pages of its own."""
-    found = importlib.util.spec_from_file_location("pages", ROOT / "studies/pages.py")
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    monkeypatch.setattr(module, "ROOT", tmp_path)
-    return module
+    monkeypatch.setattr(program, "ROOT", tmp_path)
+    monkeypatch.setattr(program, "PAGES", tmp_path)
+    monkeypatch.setattr(program, "PACKED", tmp_path / "runs")
+    monkeypatch.setattr(program, "REPORTS", tmp_path / "reports")
+    return program
 
 
 def turns(accuracies):
@@ -110,9 +124,9 @@ def test_evaluations_of_a_single_task_by_steps(pages, tmp_path):
     assert "| sac/4 | 0.00 | 0.70 | 1.00 |" in text
 
 
-def test_a_report_and_curves_beside_the_page(pages, run, tmp_path):
+def test_where_the_report_is_and_curves_beside_the_page(pages, run, tmp_path):
     text = filled(pages, tmp_path, "report tiny")
-    assert "(tiny.html)" in text and "naive" in (tmp_path / "tiny.html").read_text()
+    assert "`build/results/tiny.html`" in text
     text = filled(pages, tmp_path, "curves tiny accuracy")
     assert "(page-tiny.svg)" in text and "<svg" in (tmp_path / "page-tiny.svg").read_text()
 
@@ -126,7 +140,93 @@ def test_filling_again_changes_nothing_and_a_missing_run_is_left(pages, run, tmp
     once = page.read_text()
     pages.fill(page)
     assert page.read_text() == once and "kept" in once
-    assert "no " in capsys.readouterr().out
+    assert f"no {tmp_path / 'runs/none'}; left as they are: table" in capsys.readouterr().out
+
+
+def test_a_finished_run_is_taken_over_and_makes_its_page(pages, tmp_path, monkeypatch, capsys):
+    from perdure import experiment
+
+    out = tmp_path / "fresh/tiny"
+    experiment("toy/compass,steps=60,episodes=2", "q", lifetimes=2, out=str(out), executor="serial")
+    monkeypatch.setattr(pages, "PACKED", tmp_path / "packed")
+    page = tmp_path / "page.md"
+    page.write_text("<!-- cost tiny -->\n<!-- end -->\n<!-- table tiny gem.acc -->\n<!-- end -->\n")
+    monkeypatch.setattr(pages, "ROOT", tmp_path / "nowhere")
+    monkeypatch.setattr(sys, "argv", ["pages.py", "--pack", "tiny"])
+    with pytest.raises(StoreError, match="not a Perdure run"):
+        pages.main()
+    out.parent.rename(tmp_path / "runs")
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    for _ in range(2):  # The second takes the place of the first.
+        pages.main()
+        assert re.search(r"tiny: \d+ kB", capsys.readouterr().out)
+    assert [p.name for p in (tmp_path / "packed").iterdir()] == ["tiny"]
+    text = page.read_text()
+    assert "studies/tiny.toml`: 1 agent × 2 lifetimes (seeds 0 to 1); " in text
+    assert re.search(r"\| q \| -?\d\.\d\d ± \d+\.\d\d \| 2 \|", text)
+    assert "toy/compass" in (tmp_path / "reports/tiny.html").read_text()
+
+
+def test_a_figure_is_the_same_bytes_in_every_process(run, tmp_path):
+    (tmp_path / "a.md").write_text("<!-- curves tiny accuracy -->\n<!-- end -->\n")
+    (tmp_path / "b.md").write_text("<!-- openloris tiny clutter -->\n<!-- end -->\n")
+    code = (
+        "import hashlib, pathlib, pages; pages.PACKED = pathlib.Path('runs')\n"
+        "for name in ('a.md', 'b.md'):\n"
+        "    made = pages.made(pathlib.Path(name))\n"
+        "    [figure] = made.figures.values()\n"
+        "    print(made.text, hashlib.sha256(figure).hexdigest())\n"
+    )
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=tmp_path,
+            env={
+                **os.environ,
+                "PYTHONHASHSEED": seed,
+                "TZ": zone,
+                "PYTHONPATH": os.pathsep.join([str(ROOT / "studies"), str(ROOT / "src")]),
+            },
+        ).stdout
+        for seed, zone in (("1", "UTC"), ("2", "Asia/Tokyo"))
+    ]
+    assert said[0] == said[1]
+    assert len(re.findall(r"[0-9a-f]{64}", said[0])) == 2
+
+
+def numbers_and_rest(svg):
+    """What a figure shows, without the names that matplotlib makes up for its parts."""
+    text = re.sub(r"\b[A-Za-z][0-9a-f]{10}\b", "id", svg.decode())
+    number = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
+    return [float(n) for n in number.findall(text)], number.sub("0", text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_pages_are_what_their_runs_make_of_them(program, page):
+    """`make results` changes nothing. Figures may differ in digits that nobody sees, between machines."""
+    made = program.made(page)
+    assert made.text == page.read_text(encoding="utf-8"), "run make results"
+    for name, data in made.figures.items():
+        numbers, rest = numbers_and_rest(data)
+        there, their_rest = numbers_and_rest((page.parent / name).read_bytes())
+        assert rest == their_rest, f"{name}: run make results"
+        assert numbers == pytest.approx(there, abs=0.01), f"{name}: run make results"
+
+
+def test_packed_runs_are_whole_small_and_those_of_their_studies(program):
+    found = list(runs_below(program.PACKED))
+    assert found
+    for path in found:
+        assert Run(path).verify() == []
+        spec = RunSpec.from_toml(ROOT / "studies" / f"{path.name}.toml")
+        assert Run(path).spec["curriculum"] == spec.curriculum
+        assert set(Run(path).spec["agents"]) == {Spec.parse(a).short for a in spec.agents}
+        lives = [i for i in Run(path).lifetimes() if not i.expert]
+        assert len(lives) == len(spec.agents) * spec.lifetimes
+        assert sum(f.stat().st_size for f in path.rglob("*") if f.is_file()) < 2_000_000, path
 
 
 def test_published_averages_add_up(pages):
@@ -142,7 +242,7 @@ def test_published_averages_add_up(pages):
 
 
 def test_pages_of_results_name_slots_that_exist(pages):
-    for page in sorted((ROOT / "docs/results").glob("*.md")):
+    for page in PAGES:
         text = page.read_text(encoding="utf-8")
         for kind, rest in pages.SLOT.findall(text):
             assert kind in pages.KINDS, f"{page.name}: {kind}"
@@ -158,6 +258,23 @@ def test_studies_name_agents_that_exist_and_write_where_pages_look(study):
         agent = Spec.parse(text)
         known = {*registry.entries("agents"), *registry.entries("strategies")}
         assert set(agent.name.split("+")) <= known, text
+
+
+@pytest.mark.parametrize("study", STUDIES, ids=lambda p: p.stem)
+def test_studies_say_how_they_are_run_and_what_they_cost(study):
+    text = study.read_text()
+    head = " ".join(line.removeprefix("# ") for line in text.splitlines() if line.startswith("#"))
+    assert f"perdure run studies/{study.name}" in head
+    assert re.search(r"Cost: .*(CPU|core)", head)
+    spec = RunSpec.from_toml(study)
+    last = spec.seed + spec.lifetimes - 1
+    assert (f"Seeds {spec.seed} to {last}" if last > spec.seed else f"Seed {last}") in head
+    page = re.search(r"Results: (docs/results/\S+\.md)\.", head)
+    if page is None:
+        assert "On no page yet." in head
+        assert not any(f"<!-- table {study.stem} " in p.read_text() for p in PAGES)
+    else:
+        assert f"<!-- cost {study.stem} -->" in (ROOT / page[1]).read_text()
 
 
 def test_looks_at_what_a_run_left(tmp_path, monkeypatch):

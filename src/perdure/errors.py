@@ -77,6 +77,10 @@ class Corrupt(StoreError):
     """A file on disk is not what its commit says."""
 
 
+class PartialRun(UserWarning):
+    """Rows of a run in which some lifetimes have not begun, or not ended."""
+
+
 class MeasureError(PerdureError):
     """A lifetime that cannot be measured as asked."""
 

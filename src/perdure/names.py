@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
 
 from perdure.errors import NameRefused
 
@@ -47,6 +49,17 @@ def split_task_id(task: str) -> tuple[str, str, str]:
 def task_slug(task: str) -> str:
     """A task's id as part of a file's name: ``toy/goal@ne`` becomes ``toy--goal~ne``."""
     return slug(task.replace("@", "~"))
+
+
+def task_folders(tasks: Iterable[str]) -> dict[str, str]:
+    """A folder's name for each of some tasks. Those whose slugs are the same (``goal@a b`` and
+    ``goal@a_b``) get a digest of their ids behind them, whatever order they come in."""
+    slugs = {task: task_slug(task) for task in tasks}
+    shared = Counter(s.lower() for s in slugs.values())  # Some disks do not tell A from a.
+    return {
+        task: f"{s}-{sha256(task.encode()).hexdigest()[:8]}" if shared[s.lower()] > 1 else s
+        for task, s in slugs.items()
+    }
 
 
 def slug(name: str) -> str:

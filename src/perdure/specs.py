@@ -119,6 +119,10 @@ def _value(text: str) -> Any:
         found = tomllib.loads(f"x = {text}")
     except tomllib.TOMLDecodeError:
         return text
+    except RecursionError:
+        raise SpecError(
+            f"{text[:40]!r}… holds lists or tables in each other, too deep to read"
+        ) from None
     return found["x"] if found.keys() == {"x"} else text
 
 

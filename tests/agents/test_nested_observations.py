@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -223,12 +224,12 @@ def test_only_the_critics_move_the_convolutions_and_a_target_follows_them() -> N
     practise(agent, 2)
     batch, net = agent.sample(), agent.net
     agent.optimizer.zero_grad()
+    rng = copy.deepcopy(agent.rng)
     agent.loss(batch)[0].backward()
     found = [p.grad.clone() for p in net.encoder.parameters()]
     with torch.no_grad():
-        after, log_after = net.policy(
-            net.features(batch["next_obs"]), batch["task"], batch["next_noise"]
-        )
+        noise = torch.tensor(rng.standard_normal((2, *batch["actions"].shape), np.float32))
+        after, log_after = net.policy(net.features(batch["next_obs"]), batch["task"], noise[1])
         future = net.values(
             agent.target_encoder(batch["next_obs"]), after, batch["task"], agent.target_critics
         ).amin(0)

@@ -9,6 +9,7 @@ from gymnasium import spaces
 from kit import setting_of
 from perdure.agents.compose import make_agent
 from perdure.agents.learners.classifier import ClassifierAgent
+from perdure.agents.networks.learner import new_rows
 from perdure.agents.strategies.row_memory import Reservoir, RowFormat
 from perdure.arrays import leaves, nested
 from perdure.errors import SpecError
@@ -130,7 +131,7 @@ def test_rows_of_several_sources_come_back_in_their_order(keep):
     memory, rng = Reservoir(100, RowFormat(learner, keep)), np.random.default_rng(0)
     for source, data in enumerate(pictures):
         where = np.arange(20)
-        memory.offer(learner.minibatch(_told(data.batch(where), source, where)), rng)
+        memory.offer(new_rows(learner.minibatch(_told(data.batch(where), source, where))), rng)
     rows = rng.integers(60, size=30)
     found = memory.at(rows)
     assert found["source"].tolist() == (rows // 20).tolist()

@@ -10,6 +10,7 @@ import torch
 
 from perdure.agents.networks import column
 from perdure.agents.networks.column import Column
+from perdure.agents.networks.learner import new_rows
 from perdure.agents.networks.ring import Ring
 from perdure.agents.strategies.row_memory import Reservoir
 from perdure.arrays import ChunkedArray
@@ -195,11 +196,11 @@ def test_random_writes_snapshots_and_restores(ring):
 def test_a_reservoir_writes_anywhere_and_its_chunks_keep_their_rows():
     rng, memory = np.random.default_rng(0), Reservoir(50)
     batch = {"x": torch.arange(60.0).reshape(30, 2), "y": torch.arange(30)}
-    memory.offer(batch, rng)
+    memory.offer(new_rows(batch), rng)
     state = memory.state("m")
     before = plain(state)
     for _ in range(5):
-        memory.offer(batch, rng)
+        memory.offer(new_rows(batch), rng)
         assert same(plain(state), before)
     assert not same(plain(memory.state("m")), before)
     other = Reservoir(50)

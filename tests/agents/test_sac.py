@@ -1,5 +1,7 @@
 """SAC: its one loss against its parts, its density against torch's, and a task it must solve."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -30,6 +32,12 @@ def filled(**params):
     return agent
 
 
+def noise_of_the_loss(agent, batch):
+    """What the next loss will draw."""
+    drawn = copy.deepcopy(agent.rng).standard_normal((2, *batch["actions"].shape), np.float32)
+    return torch.tensor(drawn)
+
+
 def gradients(agent, loss):
     agent.optimizer.zero_grad()
     loss.backward()
@@ -42,19 +50,20 @@ def test_each_part_moves_only_what_it_should(multihead):
     worth alone, the temperature's that of the entropy's distance from its aim alone."""
     agent = filled(multihead=multihead)
     batch = agent.sample()
+    noise, next_noise = noise_of_the_loss(agent, batch)
     found = gradients(agent, agent.loss(batch)[0])
     net, task = agent.net, batch["task"]
     alpha = net.log_alpha.detach().exp()[task]
     with torch.no_grad():
-        after, logs = net.policy(batch["next_obs"], task, batch["next_noise"])
+        after, logs = net.policy(batch["next_obs"], task, next_noise)
         worth = net.values(batch["next_obs"], after, task, agent.target_critics).min(0).values
         goal = batch["rewards"] + agent.settings.gamma * batch["alive"] * (worth - alpha * logs)
     values = net.values(batch["obs"], batch["actions"], task)
     critic = gradients(agent, ((values[0] - goal) ** 2).mean() + ((values[1] - goal) ** 2).mean())
-    chosen, logs = net.policy(batch["obs"], task, batch["noise"])
+    chosen, logs = net.policy(batch["obs"], task, noise)
     worth = net.values(batch["obs"], chosen, task).min(0).values
     actor = gradients(agent, (alpha * logs - worth).mean())
-    _, logs = net.policy(batch["obs"], task, batch["noise"])
+    _, logs = net.policy(batch["obs"], task, noise)
     aim = (net.log_alpha[task] * (-logs.detach() + 2)).mean()
     heat = gradients(agent, aim)
     for name, value in found.items():
@@ -65,12 +74,13 @@ def test_each_part_moves_only_what_it_should(multihead):
 def test_density_is_that_of_a_squashed_gaussian():
     agent = filled()
     batch = agent.sample()
-    chosen, logs = agent.net.policy(batch["obs"], batch["task"], batch["noise"])
+    noise, _ = noise_of_the_loss(agent, batch)
+    chosen, logs = agent.net.policy(batch["obs"], batch["task"], noise)
     mean, log_std = agent.net.gaussian(batch["obs"], batch["task"])
     squashed = TransformedDistribution(
         Independent(Normal(mean, log_std.exp()), 1), [TanhTransform(cache_size=1)]
     )
-    raw = mean + log_std.exp() * batch["noise"]
+    raw = mean + log_std.exp() * noise
     assert torch.allclose(chosen, torch.tanh(raw))
     assert torch.allclose(logs, squashed.log_prob(torch.tanh(raw)), atol=1e-4)
 

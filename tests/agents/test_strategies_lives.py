@@ -50,7 +50,7 @@ RESUMED = {
     "si+classifier,strength=10": "epochs",
     "mas+classifier,samples=40": "epochs",
     "lwf+classifier": "epochs",
-    "lwf+classifier,dropout=0.3,weight=0.4": "epochs",
+    "lwf+classifier,dropout=0.3,strength=0.4": "epochs",
     "rtf+classifier,decoder=[8],latent=3,dropout=0.3": "epochs",
     "agem+classifier,quota=20": "epochs",
     "packnet+classifier,retrain=5,memory=40": "epochs",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -194,6 +195,14 @@ def troubled(
     return Curriculum("faults/troubled", blocks)
 
 
+def closing() -> Curriculum:
+    """An environment that hangs the first time it is closed."""
+    params = {"where": "close", "how": "hang", "at": 1}
+    return Curriculum(
+        "faults/closing", (learn(Exposure(Task("gym", "PerdureTroubled-v0", params=params), 2)),)
+    )
+
+
 # Agents in trouble.
 
 
@@ -278,3 +287,38 @@ class Restless(Quiet):
     def act(self, obs: Any, ctx: Context) -> Array:
         self.n += 1
         return super().act(obs, ctx)
+
+
+class Misbehaving(Quiet):
+    """Does one bad thing at its first step, and once in the world if it is told a ``flag``."""
+
+    def __init__(self, setup: Setup, how: str = "", flag: str = "", pause: float = 0.0) -> None:
+        super().__init__(setup)
+        self.how, self.flag, self.pause = how, flag, pause
+
+    def act(self, obs: Any, ctx: Context) -> Array:
+        if self.how and not (self.flag and Path(self.flag).exists()):
+            if self.flag:
+                Path(self.flag).touch()
+            how, self.how = self.how, ""
+            misbehave(how, Path(self.flag))
+        time.sleep(self.pause)
+        return super().act(obs, ctx)
+
+
+def misbehave(how: str, file: Path) -> None:
+    """Do it."""
+    if how == "thread":
+        threading.Thread(target=time.sleep, args=(3600,), name="left-behind").start()
+    elif how == "crash":
+        ctypes.string_at(0)
+    elif how == "loud":
+        line = "x" * 1023 + "\n"
+        print("the first line")
+        for _ in range(20):
+            sys.stdout.write(line * 1024)
+        sys.stdout.flush()
+        raise RuntimeError(f"it begins {'y' * 5_000_000} it ends")
+    elif how in ("child", "daemon"):
+        child = subprocess.Popen(FAMILY, start_new_session=how == "daemon")
+        file.with_suffix(".pid").write_text(str(child.pid))

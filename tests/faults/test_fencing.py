@@ -276,8 +276,10 @@ def test_overtaken_at_every_step_of_opening(
 
         real = layout.store_at
 
-        def store_at(where: Any, k: int = k, armed: Any = armed, go: Any = meanwhile) -> Any:
-            found = real(where)
+        def store_at(
+            where: Any, run: Any, k: int = k, armed: Any = armed, go: Any = meanwhile
+        ) -> Any:
+            found = real(where, run)
             return Paused(found, method, k, go) if armed[0] else found
 
         made = 2

@@ -22,7 +22,7 @@ from helpers import (
 )
 from lives import FAMILY
 
-from perdure.errors import SpecError
+from perdure.errors import CurriculumError, SpecError
 from perdure.run.executors import make_executor
 from perdure.store.layout import LifetimeFolder
 from perdure.store.lock import Lock
@@ -139,9 +139,26 @@ def test_hanging_while_it_is_torn_down(tmp_path: Path) -> None:
     assert time.monotonic() - began < 10
 
 
+@pytest.mark.parametrize("who", ["serial", "processes"])
 @pytest.mark.parametrize(
-    "text", ["serial,deadline=0.4", "serial,retries=-1", "processes,deadline=0"]
-)
-def test_impossible_patience_is_refused(text: str) -> None:
-    with pytest.raises(SpecError, match="deadline"):
-        make_executor(text)
+    "option",
+    ["deadline=0.4", "deadline=nan", "deadline=inf", "deadline=soon", "deadline=true",
+     "retries=-1", "retries=1.5", "retries=x", "deadline=[1]"],
+)  # fmt: skip
+def test_impossible_patience_is_refused(who: str, option: str) -> None:
+    with pytest.raises(SpecError, match=f"{who}: {option.split('=')[0]} must be"):
+        make_executor(f"{who},{option}")
+
+
+@pytest.mark.parametrize("option", ["workers=-1", "workers=two", "workers=1.5", "workers=true"])
+def test_impossible_numbers_of_workers_are_refused(option: str) -> None:
+    with pytest.raises(SpecError, match="processes: workers must be a whole number"):
+        make_executor(f"processes,{option}")
+
+
+def test_hanging_while_the_run_is_planned(tmp_path: Path) -> None:
+    """Planning makes every environment and closes it: that has a deadline too."""
+    began = time.monotonic()
+    with pytest.raises(CurriculumError, match="PerdureTroubled-v0 hangs while the run is planned"):
+        run_here(tmp_path, f"{LIVES}:closing", ["random"], executor="serial,deadline=1.5,retries=0")
+    assert time.monotonic() - began < 20

@@ -9,6 +9,7 @@ import pytest
 from helpers import LIVES, arguments, cli, done, finish, run_here, same, snapshot, statuses
 
 from perdure.run.lifetime import Outcome
+from perdure.store.layout import LifetimeFolder
 
 WORDS = "broken on purpose, at left and right"
 METHODS = ("constructor", "act", "learn", "observe", "enter", "leave", "choose", "state", "load")
@@ -102,8 +103,8 @@ def test_an_old_failure_is_not_told_again(executor: str, tmp_path: Path) -> None
     """A lifetime that failed, and now fails for another reason before it begins."""
     out, args = tmp_path / "run", ("toy/check", [f"bad={LIVES}:Touchy,where=learn"])
     run_here(out, *args, executor=executor)
-    meta = out / "bad/0/_meta/lifetime.json"
-    meta.write_text(meta.read_text().replace('"envs": 1', '"envs": 3'))
+    folder = LifetimeFolder(out / "bad/0")
+    folder.write_description({**(folder.description() or {}), "envs": 3})
     (outcome,) = run_here(out, *args, executor=executor)
     assert outcome.status == "failed" and WORDS not in outcome.error
     assert "SpecError" in outcome.error and '"envs": 3' in outcome.error, outcome.error

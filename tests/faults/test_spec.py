@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from helpers import LIFE, LIVES, arguments, cli, done, finish, run_here, same, snapshot, statuses
 
-from perdure.testing.agents import cut_journal
+from perdure.store.layout import LifetimeFolder
+from perdure.store.log import Lifetime
+from perdure.testing.agents import cut_journal, read_rows
 
 SMALL = {"curriculum": f"{LIFE},steps=20", "agents": ["a=q,lr=0.5"]}
 
@@ -56,38 +58,60 @@ def test_a_changed_command_is_refused(
         ("_meta/spec.json", "seed", 5),
         ("_meta/spec.json", "envs", 4),
         ("_meta/spec.json", "agents", {"a": "random"}),
-        ("a/0/_meta/lifetime.json", "seed", 5),
-        ("a/0/_meta/lifetime.json", "fingerprint", "0" * 12),
-        ("a/0/_meta/lifetime.json", "agent", "q,lr=0.1"),
+        ("a/0", "seed", 5),
+        ("a/0", "fingerprint", "0" * 12),
+        ("a/0", "agent", "q,lr=0.1"),
     ],
 )
-def test_a_folder_edited_by_hand_is_refused(
+def test_a_folder_of_another_specification_is_refused(
     file: str, key: str, value: Any, executor: str, out: Path
 ) -> None:
-    path = out / file
-    edited = json.loads(path.read_text())
-    edited[key] = value
-    path.write_text(json.dumps(edited))
-    rows = snapshot(out)
+    path, rows = out / file, snapshot(out)
+    if path.is_dir():
+        folder = LifetimeFolder(path)
+        folder.write_description({**(folder.description() or {}), key: value})
+    else:
+        path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
     code, _, err = cli(*arguments(out, executor=executor, **SMALL))
     assert code == (2 if "spec" in file else 1), err
     assert "SpecError" in err and "--- on disk" in err and "+++ asked for" in err
     shown = json.dumps(value).strip("{}")
     assert any(x.startswith("-") and shown in x for x in err.splitlines()), err
-    assert snapshot(out) == rows, "not a row was touched"
+    life = Lifetime.read(out / "a/0", verify=True)
+    assert not life.notes and read_rows(out / "a/0") == rows["a/0"]["rows"], "no row was touched"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"agents": ["q"]}', "null", "\x00"])
+NONE = ["", "{", "[]", "{}", '{"agents": ["q"]}', "null", "\x00", "[" * 100_000, '{"a":' * 500]
+
+
+@pytest.mark.parametrize("text", NONE, ids=range(len(NONE)))
 def test_a_specification_that_is_none(text: str, out: Path) -> None:
-    for file in ("_meta/spec.json", "a/0/_meta/lifetime.json"):
-        path = out / file
-        good = path.read_text()
-        path.write_text(text)
-        code, _, err = cli(*arguments(out, **SMALL))
-        assert code in (1, 2)
-        assert "SpecError" in err or "StoreError" in err, err
-        assert str(path) in err or "on disk" in err, err
-        path.write_text(good)
+    path = out / "_meta/spec.json"
+    path.write_text(text)
+    code, _, err = cli(*arguments(out, **SMALL))
+    assert code in (1, 2)
+    assert "SpecError" in err or "StoreError" in err, err
+    assert str(path) in err or "on disk" in err, err
+
+
+@pytest.mark.parametrize("text", [*NONE, None, "edited"], ids=range(len(NONE) + 2))
+def test_a_description_that_is_none_is_made_anew(
+    text: str | None, out: Path, tmp_path: Path
+) -> None:
+    """It follows from the specification; the rows are what they would have been."""
+    path = out / "a/0/_meta/lifetime.json"
+    good = path.read_text()
+    path.unlink()
+    if text is not None:
+        path.write_text(good.replace('"seed": 0', '"seed": 1') if text == "edited" else text)
+    code, _, err = cli("measure", str(out))
+    assert code == 1 and str(path) in err, err
+    code, _, err = cli(*arguments(out, **SMALL))
+    assert code == 0, err
+    assert text is None or str(path) in err, err
+    assert path.read_text() == good
+    done(run_here(tmp_path / "whole", **SMALL))
+    same(out, snapshot(tmp_path / "whole"))
 
 
 def test_a_changed_curriculum_file_is_refused(tmp_path: Path) -> None:

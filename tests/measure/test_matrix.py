@@ -185,7 +185,7 @@ def real(tmp_path_factory):
         executor="serial", experts=True,
     )  # fmt: skip
     (lived,) = read_run(run)
-    return lived, read_experts(run)["q"]
+    return lived, read_experts(run.lifetimes())[0]["q"]
 
 
 @pytest.mark.parametrize("m", EVERY, ids=lambda m: m.name)

@@ -185,7 +185,7 @@ def test_the_real_validator_takes_every_log(exported):
 
 def test_the_real_metrics_are_ours_read_back_and_direct(exported, monkeypatch):
     run, _, groups, _, found = exported
-    experts = read_experts(run)
+    experts = read_experts(run.lifetimes())[0]
     direct = {h.agent + f"-{h.seed}": replace(h, experts=experts[h.agent]) for h in read_run(run)}
     tally = Tally()
     for group, runs in zip(groups, found, strict=True):

@@ -110,3 +110,22 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(SpecError, match="not empty and not a Perdure run"):
         make_plan(RunSpec("toy/check", out=str(tmp_path))).save()
+
+
+def test_experts_of_tasks_with_like_names_have_folders_of_their_own(tmp_path):
+    """Two names that give the same slug: each expert in its own folder, and each runs."""
+    file = tmp_path / "like.py"
+    file.write_text(
+        "from perdure.types import *\n"
+        "def life(turned=False):\n"
+        "    tasks = [Task('toy', 'bandit', v, {}) for v in ('a b', 'a_b', 'A b', 'c')]\n"
+        "    tasks = tasks[::-1] if turned else tasks\n"
+        "    return Curriculum('like', [learn(Exposure(t, 2)) for t in tasks])\n"
+    )
+    found = []
+    for text in (f"{file}:life", f"{file}:life,turned=true"):
+        plan = make_plan(RunSpec(text, ("q",), out=str(tmp_path / "x"), experts=True))
+        found.append({j.expert: j.id for j in plan.jobs if j.expert})
+    assert found[0] == found[1], "whatever their order"
+    assert len(found[0]) == 4 == len({i.lower() for i in found[0].values()})
+    assert found[0]["toy/bandit@c"] == "q/experts/toy--bandit~c/0", "the others as ever"

@@ -15,7 +15,7 @@ import pytest
 import perdure
 from kit import Recorder as Recording
 from kit import setting_of
-from perdure.errors import MissingExtra, StoreError
+from perdure.errors import MissingExtra
 from perdure.registry import suite
 from perdure.run.loop import LifetimeLoop
 from perdure.run.plan import load_plan, make_plan
@@ -352,12 +352,15 @@ def test_a_session_without_video_leaves_a_gap_that_is_told(undisturbed, tmp_path
     check_films(life, rows)
 
 
-def test_an_index_of_something_else_is_refused(tmp_path):
+def test_an_index_of_something_else_is_begun_again(tmp_path):
+    """No row depends on films: a damaged index stops no lifetime."""
     folder = tmp_path / "_video"
     folder.mkdir()
     (folder / "index.json").write_text('{"films": 3}')
-    with pytest.raises(StoreError, match="not an index of films"):
-        Recorder(LifetimeFolder(tmp_path), {}, 0, print)
+    notes = []
+    recorder = Recorder(LifetimeFolder(tmp_path), {}, 5, notes.append)
+    assert "not an index of films" in notes[0] and str(folder) in notes[0]
+    assert recorder.watched == [[5, 5]] and not recorder.kept
 
 
 def test_a_plan_carries_the_wish_to_its_workers(tmp_path):

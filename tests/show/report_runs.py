@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from perdure.names import task_slug
 from perdure.store.layout import LifetimeFolder, RunFolder
 from perdure.store.log import LifetimeLog
 from perdure.store.rows import FORMAT, Row
@@ -119,6 +120,6 @@ def make_run(
                 rows = [
                     row(i, 0, task, True, float(rng.random() < p)) for i, p in enumerate(chances)
                 ]
-                folder = root / agent / "experts" / f"task-{t}" / "0"
+                folder = root / agent / "experts" / task_slug(task) / "0"
                 write_lifetime(folder, rows, agent, 0, expert=task)
     return root

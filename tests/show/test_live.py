@@ -68,9 +68,13 @@ def test_the_final_score_is_the_mean_over_tasks_of_the_last_evaluation(run):
     assert {r["kind"] for r in rows} == {"eval"} and len(rows) == 6
     by_hand = [sum(r["success"] for r in rows if r["task"] == t) / 2 for t in
                ("toy/goal-ne", "toy/goal-sw", "toy/goal-nw")]  # fmt: skip
-    assert final_score(run.path / "q/1") == (pytest.approx(sum(by_hand) / 3), "success", 3)
+    assert final_score(LifetimeFolder(run.path / "q/1")) == (
+        pytest.approx(sum(by_hand) / 3),
+        "success",
+        3,
+    )
     (run.path / "q/1/rows/00000.parquet").write_bytes(b"PAR1 broken")
-    assert final_score(run.path / "q/1") is None
+    assert final_score(LifetimeFolder(run.path / "q/1")) is None
 
 
 def test_the_final_score_of_a_block_that_ends_over_several_segments(tmp_path):
@@ -79,7 +83,9 @@ def test_the_final_score_of_a_block_that_ends_over_several_segments(tmp_path):
                                checkpoint=60, **keys)  # fmt: skip
     whole = perdure.experiment("toy/compass,steps=50,episodes=9", out=str(tmp_path / "b"), **keys)
     assert len(list((parts.path / "q/0/rows").iterdir())) > 5
-    assert final_score(parts.path / "q/0") == final_score(whole.path / "q/0")
+    assert final_score(LifetimeFolder(parts.path / "q/0")) == final_score(
+        LifetimeFolder(whole.path / "q/0")
+    )
 
 
 def test_time_is_that_of_the_run_not_of_the_watcher(run):

@@ -59,7 +59,7 @@ def study(tmp_path_factory):
         made.write_lifetime(run / "q" / str(seed), rows_of(seed), "q", seed, described=described)
     for seed, values in ((0, (0, 1, 1, 1)), (1, (1, 1, 1, 1))):
         rows = [made.row(i, 0, "toy/a", True, float(v)) for i, v in enumerate(values)]
-        made.write_lifetime(run / "q/experts/a" / str(seed), rows, "q", seed, expert="toy/a")
+        made.write_lifetime(run / "q/experts/toy--a" / str(seed), rows, "q", seed, expert="toy/a")
     return load([run], metrics())
 
 
@@ -214,7 +214,8 @@ def test_what_did_not_end_is_in_no_number(tmp_path):
     rows = made.tasks_in_turn(np.random.default_rng(5), ("toy/a", "toy/b", "toy/c"))
     made.write_lifetime(run / "q/2", rows[:100], "q", 2, done=False, error="boom")
     made.write_lifetime(run / "late/0", rows[:40], "late", 0, done=False)
-    RunFolder(run).write_jobs(dict.fromkeys("abcdef", 1))
+    jobs = ("q/0", "q/1", "q/2", "late/0", "late/1", "late/2")
+    RunFolder(run).write_jobs(dict.fromkeys(jobs, 1))
     study = load([run], metrics())
     mine = {"metric": "cw.performance", "agent": "q"}
     assert only(data.headline(study)["cells"], **mine) == only(

@@ -81,7 +81,7 @@ def test_polars_reads_them_too(run, tmp_path):
 
 
 def test_histories_with_their_experts(run, tmp_path):
-    experts = read_experts(run)
+    experts = read_experts(run.lifetimes())[0]
     lives = [replace(h, experts=experts[h.agent]) for h in read_run(run)]
     found = pd.read_parquet(export_rows(lives, tmp_path / "rows.parquet"))
     one = found[(found.lifetime == "q/0")]

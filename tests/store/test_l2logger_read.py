@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import warnings
@@ -430,3 +431,32 @@ def test_damaged_logs_are_read_or_refused(tmp_path):
             assert np.all(np.diff(life.exp) >= 0) and np.all(np.diff(life.block) >= 0)
         shutil.rmtree(folder)
     assert read > 40 and refused > 100
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("name", ["logger_info.json", "scenario_info.json", "*/*/data-log.tsv"])
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_files_that_never_end_are_not_read(tmp_path, name, kind):
+    """A pipe blocks whoever opens it, and /dev/zero has no end."""
+    log = make_log(tmp_path / "log")
+    file = sorted(log.glob(name))[0]
+    file.unlink()
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "device":
+        file.symlink_to("/dev/zero")
+    else:
+        file.mkdir()
+    if name == "scenario_info.json":
+        assert "scenario_info.json is missing" in read_log(log).notes[0]
+        return
+    with pytest.raises(LogError, match="is not a regular file"):
+        read_log(log)
+
+
+@pytest.mark.timeout(20)
+def test_more_tasks_than_can_be_measured(tmp_path):
+    rows = [row(exp_num=k, task_name=f"t{k}") for k in range(20_000)]
+    log = make_log(tmp_path / "log", {"w/0-train": rows})
+    with pytest.raises(LogError, match="20,000 different values of task_name, at most 2,000"):
+        read_log(log)

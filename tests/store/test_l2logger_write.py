@@ -106,7 +106,7 @@ def test_what_is_read_back_is_what_the_run_holds(run, out):
 
 
 def test_the_history_of_a_run_as_its_log_says_it(run, out):
-    experts = read_experts(run)
+    experts = read_experts(run.lifetimes())[0]
     for life in read_run(run):
         seen = as_log(replace(life, experts=experts[life.agent]))
         read = read_log(out / "ll_logs" / f"{life.agent}-{life.seed}")

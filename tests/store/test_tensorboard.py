@@ -14,6 +14,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 import perdure
 from kit import live
 from perdure.errors import MissingExtra, StoreError
+from perdure.store.log import Lifetime
 from perdure.store.tensorboard import FILE, points, write_tensorboard
 from perdure.types import Curriculum, Exposure, Task, adapt, evaluate, learn
 
@@ -100,7 +101,10 @@ def test_adapt_blocks_variants_and_further_measures(tmp_path):
         return {f"{head}_{m}/{name}": v for m, v in measures.items()}
 
     learned = {**lengths, "loss": 0.5, "entropy": 2.0}
-    found = [(step, {k: v for k, v in at.items()}) for step, at in points(tmp_path / "life")]
+    found = [
+        (step, {k: v for k, v in at.items()})
+        for step, at in points(Lifetime.read(tmp_path / "life"))
+    ]
     assert found == [
         (0, tags("eval", lengths)),
         (2, tags("learn", learned)),
@@ -156,7 +160,7 @@ def test_the_wandb_example_of_the_docs_runs_offline(tmp_path):
     (file,) = (tmp_path / "wandb").glob("offline-run-*/*.wandb")
     logged = history(file)
     expected = {}
-    for step, scalars in points(run.path / "q/0"):
+    for step, scalars in points(Lifetime.read(run.path / "q/0")):
         expected.setdefault(step, {}).update(scalars)
     assert {row["_step"]: {k: v for k, v in row.items() if "/" in k} for row in logged} == expected
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from perdure import registry
 from perdure.cli.terminal import say, tell
-from perdure.errors import SpecError, UnknownName
+from perdure.errors import NameRefused, SpecError, UnknownName
 from perdure.specs import Spec, is_file_reference
 from perdure.types import Curriculum
 
@@ -28,6 +28,8 @@ def check(name: str) -> int:
         check_task,
     )
 
+    if "\0" in name:
+        raise NameRefused(f"{name!r} holds a NUL character")
     path = Path(name)
     if is_run(path):
         return _check_run(path)
@@ -121,10 +123,11 @@ def _check_run(path: Path) -> int:
 
     found = Run(path)
     problems = found.verify()
-    for info in found.lifetimes():
-        say(f"{info.status:11} {info.id}  {info.rows:,} rows  {info.error}")
-        if info.status != "done":
-            problems.append(f"{info.id} is {info.status} {info.error}".strip())
+    lifetimes = found.lifetimes()
+    for info in lifetimes:
+        said = "" if info.status == "damaged" else info.error
+        say(f"{info.status:11} {info.id}  {info.rows:,} rows  {said}".rstrip())
+    problems += [str(gap) for gap in found.gaps(lifetimes) if not gap.damage]
     return _verdict(str(path), problems)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,24 @@ from perdure.errors import Interrupted, PerdureError
 PARTS = ("suites", "curricula", "agents", "strategies", "metrics", "executors")
 
 
+class AnyPath(click.Path):
+    """A path that some file system could hold, whether there is anything or not."""
+
+    def __init__(self, **keys: Any) -> None:
+        super().__init__(**keys, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not os.fspath(value):
+            self.fail("the name is empty", param, ctx)
+        try:
+            os.stat(value)
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            pass  # Who reads or writes it has better words.
+        except (OSError, ValueError) as e:
+            self.fail(str(e), param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class Group(click.Group):
     """Prints Perdure's own errors as one sentence, without a traceback."""
 
@@ -25,8 +44,9 @@ class Group(click.Group):
             return super().invoke(ctx)
         except PerdureError as e:
             from perdure.cli.terminal import tell
+            from perdure.store.plain import clipped
 
-            tell(f"perdure: {type(e).__name__}: {e}")
+            tell(clipped(f"perdure: {type(e).__name__}: {e}", 20_000))
             sys.exit(2)
 
 
@@ -65,11 +85,19 @@ def _one_thread() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
+_partial = click.option(
+    "--partial",
+    is_flag=True,
+    help="Go on without lifetimes that are missing, unfinished or damaged: exit 0.",
+)
+"""Everywhere the same: without it, what a run lacks makes the exit code 1, or export refuse."""
+
+
 def _measuring(command: Any) -> Any:
     """The options that measure and compare share; those of preset reference carry its own names."""
     choice = click.Choice
     windows = choice(["flat", "hanning", "hamming", "bartlett", "blackman", "none"])
-    file = click.Path(exists=True, dir_okay=False, path_type=Path)
+    file = AnyPath(exists=True, dir_okay=False)
     options = [
         click.option("--preset", type=choice(["paper", "reference"]), default="paper",
                      show_default=True, help="As the papers define, or as l2metrics 3.1.0 computes."),
@@ -77,7 +105,7 @@ def _measuring(command: Any) -> Any:
                      help="Single-task experts: logs or a run; repeatable."),
         click.option("--metric", "names", multiple=True,
                      help="NAME, a paper's (libero) or file.py:object; repeatable (all)."),
-        click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path),
+        click.option("--json", "json_file", type=AnyPath(dir_okay=False),
                      help="Write everything as strict JSON."),
         click.option("--perf-measure", "-p", help="The measure of performance."),
         click.option("--smoothing-method", "-g", type=windows),
@@ -100,10 +128,12 @@ def _measuring(command: Any) -> Any:
 
 
 @main.command()
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=AnyPath())
+@_partial
 @_measuring
 def measure(
     folder: Path,
+    partial: bool,
     preset: str,
     ste: tuple[str, ...],
     names: tuple[str, ...],
@@ -117,18 +147,20 @@ def measure(
     _one_thread()
     from perdure.cli import measuring
 
-    sys.exit(measuring.measure(folder, preset, ste, names, flags, json_file))
+    sys.exit(measuring.measure(folder, preset, ste, names, flags, json_file, partial))
 
 
 @main.command()
-@click.argument("folders", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.argument("folders", type=AnyPath(), nargs=-1, required=True)
 @click.option("--baseline", help="Compare every agent with this one alone.")
 @click.option("--anyway", is_flag=True, help="Also if the curricula differ.")
+@_partial
 @_measuring
 def compare(
     folders: tuple[Path, ...],
     baseline: str | None,
     anyway: bool,
+    partial: bool,
     preset: str,
     ste: tuple[str, ...],
     names: tuple[str, ...],
@@ -139,31 +171,35 @@ def compare(
     _one_thread()
     from perdure.cli import measuring
 
-    code = measuring.compare(folders, preset, ste, names, baseline, anyway, flags, json_file)
-    sys.exit(code)
+    sys.exit(
+        measuring.compare(folders, preset, ste, names, baseline, anyway, flags, json_file, partial)
+    )
 
 
 @main.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=AnyPath())
 @click.option("--format", "-f", "kind", required=True,
-              type=click.Choice(["csv", "json", "parquet", "l2logger", "tensorboard"]))  # fmt: skip
-@click.option("--out", "-o", type=click.Path(path_type=Path), required=True)
-def export(run: Path, kind: str, out: Path) -> None:
-    """Write a run's rows as CSV, JSON or Parquet, as L2Logger directories, or for TensorBoard."""
+              type=click.Choice(["csv", "json", "parquet", "l2logger", "tensorboard", "compact"]))  # fmt: skip
+@click.option("--out", "-o", type=AnyPath(), required=True)
+@_partial
+def export(run: Path, kind: str, out: Path, partial: bool) -> None:
+    """Write a run's rows as CSV, JSON or Parquet, as L2Logger directories, for TensorBoard, or as a
+    compact run: a copy without checkpoints and films, for publishing, that every verb but run reads."""
     from perdure.cli import measuring
 
-    sys.exit(measuring.export(run, kind, out))
+    sys.exit(measuring.export(run, kind, out, partial))
 
 
 @main.command()
-@click.argument("folders", type=click.Path(path_type=Path), nargs=-1, required=True)
-@click.option("--out", "-o", type=click.Path(dir_okay=False, path_type=Path),
+@click.argument("folders", type=AnyPath(), nargs=-1, required=True)
+@click.option("--out", "-o", type=AnyPath(dir_okay=False),
               help="The page (FOLDER/_report.html).")  # fmt: skip
-@click.option("--figures", type=click.Path(file_okay=False, path_type=Path),
+@click.option("--figures", type=AnyPath(file_okay=False),
               help="Also every plot as PDF, SVG and PNG, with its CSV, into this folder.")  # fmt: skip
 @click.option("--title", help="Heading of the page.")
 @click.option("--ste", multiple=True, metavar="[TASK=]DIR", help="Single-task experts of logs.")
 @click.option("--anyway", is_flag=True, help="Also if the curricula differ.")
+@_partial
 def report(
     folders: tuple[Path, ...],
     out: Path | None,
@@ -171,29 +207,35 @@ def report(
     title: str | None,
     ste: tuple[str, ...],
     anyway: bool,
+    partial: bool,
 ) -> None:
     """Turn runs into one HTML file that opens anywhere, offline."""
     from perdure.cli import showing
 
-    sys.exit(showing.report(folders, out, figures, title, ste, anyway))
+    sys.exit(showing.report(folders, out, figures, title, ste, anyway, partial))
 
 
 @main.command()
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=AnyPath())
 @click.option("--metric", "names", multiple=True, help="The first decides; repeatable.")
 @click.option("--curriculum", help="Only this one: its name, or how its fingerprint begins.")
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Also as a page.")
+@click.option("--html", type=AnyPath(dir_okay=False), help="Also as a page.")
+@_partial
 def leaderboard(
-    folder: Path, names: tuple[str, ...], curriculum: str | None, html: Path | None
+    folder: Path,
+    names: tuple[str, ...],
+    curriculum: str | None,
+    html: Path | None,
+    partial: bool,
 ) -> None:
     """Rank the agents of all runs of a curriculum found under FOLDER."""
     from perdure.cli import showing
 
-    sys.exit(showing.leaderboard(folder, names, curriculum, html))
+    sys.exit(showing.leaderboard(folder, names, curriculum, html, partial))
 
 
 @main.command()
-@click.argument("folders", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.argument("folders", type=AnyPath(), nargs=-1, required=True)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="0 takes a free one.")
 @click.option("--anyway", is_flag=True, help="Also if the curricula differ.")
 def view(folders: tuple[Path, ...], port: int, anyway: bool) -> None:
@@ -227,17 +269,17 @@ def check(name: str) -> None:
 
 
 @main.command()
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=AnyPath())
 def watch(folder: Path) -> None:
     """Follow a running experiment, from any machine that sees its folder."""
     from perdure.cli import verbs
 
-    verbs.watch(folder)
+    sys.exit(verbs.watch(folder))
 
 
 @main.command()
 @click.argument("suite")
-@click.option("--out", "-o", type=click.Path(dir_okay=False, path_type=Path),
+@click.option("--out", "-o", type=AnyPath(dir_okay=False),
               help="The picture (SUITE.png).")  # fmt: skip
 def gallery(suite: str, out: Path | None) -> None:
     """Draw contact sheets of what a suite shows, where it can."""
@@ -259,7 +301,15 @@ def entry() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # A terminal without − or × gets a question mark.
+    code: Any = 0
     try:
         main()
     except Interrupted as e:
-        sys.exit(128 + e.signum)
+        code = 128 + e.signum
+    except SystemExit as e:
+        code = e.code
+    if threading.active_count() > 1 and isinstance(code, int):
+        from perdure.run.signals import leave
+
+        leave(code)
+    sys.exit(code)

@@ -7,8 +7,8 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perdure.cli.terminal import remark, say, tell
-from perdure.errors import UnknownName
+from perdure.cli.terminal import lacking, remark, say, tell
+from perdure.errors import StoreError, UnknownName
 from perdure.show.measured import (
     estimates_table,
     progress_line,
@@ -30,6 +30,7 @@ def measure(
     names: Sequence[str],
     flags: Mapping[str, Any],
     json_file: Path | None,
+    partial: bool = False,
 ) -> int:
     """Measure, print a table, write JSON."""
     results = _measured([path], preset, ste, names, flags)
@@ -41,13 +42,13 @@ def measure(
         more = len(results.lifetimes[0].scores) - len(shown)
         if more > 0:
             remark(f"{more} more metrics: --metric NAME, or --json FILE for all", style="dim")
-    for name, reason in results.failed.items():
-        tell(f"not measured: {name}: {reason}")
+    code = lacking(results.failed, partial)
     if json_file is not None:
         _write_json(json_file, results.to_json())
     if not results.lifetimes:
         tell("nothing could be measured")
-    return 1 if results.failed or not results.lifetimes else 0
+        return 1
+    return code
 
 
 def _measured(
@@ -109,6 +110,7 @@ def compare(
     anyway: bool,
     flags: Mapping[str, Any],
     json_file: Path | None,
+    partial: bool = False,
 ) -> int:
     """Agents × metrics with intervals and corrected significance."""
     from perdure.measure.compare import compare_metrics
@@ -116,8 +118,7 @@ def compare(
 
     chosen = names or CORE
     results = _measured(paths, preset, ste, chosen, flags, same_curriculum=not anyway)
-    for name, reason in results.failed.items():
-        tell(f"not measured: {name}: {reason}")
+    code = lacking(results.failed, partial)
     if not results.lifetimes:
         tell("nothing could be measured")
         return 1
@@ -135,29 +136,42 @@ def compare(
     if json_file is not None:
         found = {"preset": results.preset, "measure": results.measure, **family.as_dict()}
         _write_json(json_file, {**found, "failed": dict(results.failed)})
-    return 1 if results.failed else 0
+    return code
 
 
 def _write_json(path: Path, value: Any) -> None:
-    from perdure.store.files import write_file
+    from perdure.store.files import write_output
     from perdure.store.plain import strict_json
 
-    write_file(path, strict_json(value).encode())
+    write_output(path, strict_json(value).encode())
 
 
-def export(run: Path, format: str, out: Path) -> int:
-    """Write a run in another format."""
+def export(path: Path, format: str, out: Path, partial: bool = False) -> int:
+    """Write a run in another format. Of one that is not whole nothing is written, unless that was
+    asked for."""
     from perdure.store.export import export_rows
     from perdure.store.l2logger.write import write_run
     from perdure.store.run import Run
+    from perdure.store.survey import listed
 
+    run = Run(path)
+    gaps = run.gaps(verify=True)
+    if gaps and not partial:
+        raise StoreError(f"{listed(path, gaps)}\n--partial exports the rest")
+    for gap in gaps:
+        tell(f"not exported, or not to its end: {gap}")
+    without = {gap.id for gap in gaps if gap.damage}
     if format == "tensorboard":
         from perdure.store.tensorboard import write_tensorboard
 
-        say(f"{len(write_tensorboard(Run(run), out))} lifetimes: {out}")
+        say(f"{len(write_tensorboard(run, out, without))} lifetimes: {out}")
     elif format == "l2logger":
-        written = write_run(Run(run), out)
+        written = write_run(run, out, without=without)
         say(f"{len(written)} logs: {out}")
+    elif format == "compact":
+        from perdure.store.compact import write_compact
+
+        say(f"run: {write_compact(run, out)}")
     else:
-        say(f"rows: {export_rows(Run(run), out, format)}")
+        say(f"rows: {export_rows(run, out, format, partial)}")
     return 0

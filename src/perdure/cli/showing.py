@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perdure.cli.measuring import choose
-from perdure.cli.terminal import remark, say, tell
+from perdure.cli.terminal import lacking, remark, say
 
 
 def report(
@@ -17,6 +17,7 @@ def report(
     title: str | None,
     ste: Sequence[str],
     anyway: bool,
+    partial: bool = False,
 ) -> int:
     """One HTML file, and the figures."""
     from perdure.show.films import films
@@ -30,19 +31,21 @@ def report(
 
         written = write_figures(study, figures)
         say(f"{len(written)} files: {figures}")
-    for name, reason in study.results.failed.items():
-        tell(f"not measured: {name}: {reason}")
-    return 0
+    return lacking(study.lacking, partial)
 
 
 def leaderboard(
-    folder: Path, names: Sequence[str], curriculum: str | None, html: Path | None
+    folder: Path,
+    names: Sequence[str],
+    curriculum: str | None,
+    html: Path | None,
+    partial: bool = False,
 ) -> int:
     """Rankings in the terminal, and as a page."""
     from perdure.show import leaderboard_page as pages
     from perdure.show.leaderboard import DEFAULT
     from perdure.show.leaderboard import leaderboard as rank
-    from perdure.store.files import write_file
+    from perdure.store.files import write_output
 
     board = rank(folder, choose(names) if names else DEFAULT, curriculum=curriculum)
     for ranking in board.rankings:
@@ -50,9 +53,11 @@ def leaderboard(
         for line in pages.remarks(ranking):
             remark(line)
     if html is not None:
-        write_file(html, pages.html(board).encode(), durable=False)
+        write_output(html, pages.html(board).encode())
         say(f"page: {html}")
-    return 0
+    without = {name: why for r in board.rankings for name, why in r.failed.items()}
+    code = lacking(board.left_out, partial)
+    return lacking(without, partial, said=True) or code
 
 
 def view(paths: Sequence[Path], port: int, anyway: bool) -> int:

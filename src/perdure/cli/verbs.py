@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
@@ -14,6 +14,9 @@ from perdure import registry
 from perdure.cli.terminal import say, tell
 from perdure.errors import Interrupted, SpecError
 from perdure.show.screen import SafeConsole
+
+if TYPE_CHECKING:
+    from perdure.store.run import Run
 
 
 def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any], video: bool = False) -> int:
@@ -57,6 +60,7 @@ def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any], video: bo
     if not quiet and len(failed) < len(outcomes):
         by_task(finished).show()
         summarise(finished)[0].show()
+    _tell_repeats(finished, [o.job.id for o in outcomes if o.status == "done"], quiet)
     for o in failed:
         tell(f"failed: {o.job.id}: {o.error}")
     if failed:
@@ -70,15 +74,30 @@ def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any], video: bo
     return 1 if failed else 0
 
 
-def watch(folder: Path) -> None:
+def _tell_repeats(finished: Run, jobs: Sequence[str], quiet: bool) -> None:
+    """Whether environments repeat, in a line; more if they do not."""
+    from perdure.store.repeats import repeats
+
+    found = repeats(finished.folder.lifetime(job) for job in jobs)
+    if found.played and not quiet:
+        say(f"environments: {found}")
+    for difference in found.differences[:3]:
+        tell(f"an environment does not repeat: {difference}")
+    if found.agreed < found.played:
+        tell(
+            "its results cannot be had again, nor its lifetimes resumed; perdure check TASK says more"
+        )
+
+
+def watch(folder: Path) -> int:
     """A live table."""
     from perdure.show.live import watch as follow
     from perdure.store.run import Run
 
     try:
-        follow(Run(folder).path, SafeConsole())
+        return follow(Run(folder).path, SafeConsole())
     except KeyboardInterrupt:
-        return
+        return 0
 
 
 def gallery(name: str, out: Path) -> None:

@@ -117,10 +117,7 @@ def measure_reference(
             history = sources.load(source)
             history = as_log(history, known=known)
             analysis = reference.analyse(history, options)
-            scores = {
-                m.name: m(LifetimeData(history, _measure_of(history, options), scorer))
-                for m in metrics
-            }
+            scores = _scored(metrics, LifetimeData(history, _measure_of(history, options), scorer))
         except PerdureError as e:
             failed[source.name] = str(e)
             continue
@@ -128,11 +125,32 @@ def measure_reference(
         lifetimes.append(
             Measured(
                 source.name, history.agent, history.seed, scores,
-                analysis.metrics, analysis.reasons, analysis.notes,
+                analysis.metrics, analysis.reasons, (*analysis.notes, *_without(history)),
             )
         )  # fmt: skip
     given = {k: v for k, v in asdict(options).items() if k != "perf_measure"}
     return Results("reference", name, given, tuple(lifetimes), failed)
+
+
+def _scored(metrics: Sequence[Metric], life: LifetimeData) -> dict[str, Score]:
+    """A lifetime's scores; those that need experts are marked where one is missing."""
+    out = {m.name: m(life) for m in metrics}
+    lost = _without(life.history)
+    for m in metrics:
+        if lost and "experts" in m.needs:
+            out[m.name] = replace(out[m.name], notes=(*out[m.name].notes, *lost))
+    return out
+
+
+def _without(history: History) -> tuple[str, ...]:
+    n = len(history.lost)
+    if not n:
+        return ()
+    which = ", ".join(line.partition(":")[0] for line in history.lost[:3]) + ", …" * (n > 3)
+    return (
+        f"measured without {n} of its single-task experts ({which}): what needs them, and the scale "
+        "of tasks where it is taken from the data, would be others with them",
+    )
 
 
 def _measure_of(history: History, options: reference.ReferenceOptions) -> str:
@@ -177,11 +195,12 @@ def measure_paper(
     for name, history in histories.items():
         life = LifetimeData(history, measure, scorer)
         try:
-            scores = {m.name: m(life) for m in metrics}
+            scores = _scored(metrics, life)
         except PerdureError as e:
             problems[name] = str(e)
             continue
-        lifetimes.append(Measured(name, history.agent, history.seed, scores, notes=history.notes))
+        notes = (*history.notes, *_without(history))
+        lifetimes.append(Measured(name, history.agent, history.seed, scores, notes=notes))
     return Results("paper", measure, paper.describe(options), tuple(lifetimes), problems)
 
 

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from perdure.errors import SpecError
+from perdure.errors import SpecError, StoreError
 from perdure.measure.l2m.paper import PaperOptions
 from perdure.measure.l2m.reference import ReferenceOptions
 from perdure.measure.results import reference_options
+from perdure.store.files import read_input
 
 PAPER_FLAGS = {
     "perf_measure", "smoothing_method", "window_length", "clamp_outliers", "data_range_file",
@@ -52,14 +53,14 @@ def paper_options_of(given: Mapping[str, Any]) -> PaperOptions:
 def _ranges(found: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
     try:
         return {t: (float(v["min"]), float(v["max"])) for t, v in found.items()}
-    except (TypeError, KeyError, ValueError) as e:
+    except (TypeError, KeyError, ValueError, OverflowError) as e:
         raise SpecError(f"data range file: expected {{task: {{min, max}}}}: {e}") from e
 
 
 def _read_object(path: Path, what: str) -> dict[str, Any]:
     try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as e:
+        found = json.loads(read_input(Path(path)))
+    except (StoreError, ValueError, RecursionError) as e:
         raise SpecError(f"{what} {path}: {e}") from e
     if not isinstance(found, dict):
         raise SpecError(f"{what} {path} must hold a JSON object")

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from perdure.errors import MeasureError
+from perdure.errors import MeasureError, NameRefused
 from perdure.measure.outlines import StoredExposure, stored_blocks, stored_task_id
+from perdure.names import task_slug
 from perdure.store.history import History, read_experts, read_lifetime
 from perdure.store.layout import SPEC, is_run, runs_below
+from perdure.store.places import place_of
 from perdure.store.run import LifetimeInfo, Run
 
 Experts = Mapping[str, tuple[History, ...]]
@@ -25,7 +27,7 @@ class Source:
     name: str
     load: Callable[[], History]
     problem: str = ""
-    """Why it cannot be measured: the lifetime did not end."""
+    """Why it cannot be measured: the lifetime did not begin or not end, is damaged, or is none."""
     agent: str = ""
     """Of a log, if it says so."""
 
@@ -51,7 +53,7 @@ def find(path: Path, ste: Sequence[str] = (), measure: str | None = None) -> Fou
     """
     if not path.is_dir():
         raise MeasureError(f"{path} is not a folder: expected a run or an L2Logger log")
-    given = _given_experts(ste, measure)
+    given, missing = _given_experts(ste, measure)
     runs = list(runs_below(path))
     if runs:
         many = len(runs) > 1
@@ -63,7 +65,7 @@ def find(path: Path, ste: Sequence[str] = (), measure: str | None = None) -> Fou
             sources += _run_sources(run, prefix, given, measure)
             name = prefix.rstrip("/") or folder.name
             curricula[name], outlines[name] = _curriculum(run)
-        return Found(path, tuple(sources), curricula, outlines)
+        return Found(path, (*sources, *missing), curricula, outlines)
     from perdure.store.l2logger.read import find_logs
 
     logs = find_logs(path)
@@ -71,7 +73,7 @@ def find(path: Path, ste: Sequence[str] = (), measure: str | None = None) -> Fou
         raise MeasureError(
             f"{path} holds neither a Perdure run ({SPEC}) nor an L2Logger log (logger_info.json)"
         )
-    return Found(path, tuple(_log_sources(path, logs, given, measure)))
+    return Found(path, (*_log_sources(path, logs, given, measure), *missing))
 
 
 def merge(found: Sequence[Found]) -> Found:
@@ -131,7 +133,7 @@ def _difference(found: Found) -> str:
 def _curriculum(run: Run) -> tuple[str, tuple[str, ...]]:
     """The fingerprint of a run's curriculum, and its blocks in words."""
     for info in run.lifetimes():
-        if not info.expert:
+        if not info.expert and info.status != "damaged":
             described = info.description
             outline = described.get("curriculum")
             lines = _outline(outline) if isinstance(outline, Mapping) else ()
@@ -164,24 +166,50 @@ def _task(task: str, params: Mapping[str, Any]) -> str:
 
 
 def _run_sources(run: Run, prefix: str, given: Experts, measure: str | None) -> list[Source]:
-    cache: dict[str, dict[str, tuple[History, ...]]] = {}
+    """Every lifelong lifetime that is planned or there, and whatever else the run lacks: what
+    :func:`load` refuses."""
+    infos = run.lifetimes()
+    experts, lost = read_experts(infos, measure)
+    gaps = run.gaps(infos)
+    lost |= {gap.id: gap.what for gap in gaps if gap.expert}
 
     def loader(info: LifetimeInfo) -> Callable[[], History]:
         def load() -> History:
-            if not cache:
-                cache.update(read_experts(run, measure) or {"": {}})
             name = f"{prefix}{info.id}"
-            history = read_lifetime(info.path, name, info.agent, info.seed, measure)
-            return replace(history, experts={**cache.get(info.agent, {}), **given})
+            history = read_lifetime(info.read(), name, info.agent, info.seed, measure)
+            own = {**experts.get(info.agent, {}), **given}
+            return replace(history, experts=own, lost=_lost(history, lost, given))
 
         return load
 
+    problems = {**lost, **{gap.id or "plan": gap.what for gap in gaps}}
     out = []
-    for info in run.lifetimes():
+    for info in infos:
         if not info.expert:
-            problem = "" if info.status == "done" else f"{info.status} {info.error}".strip()
-            out.append(Source(f"{prefix}{info.id}", loader(info), problem))
-    return out
+            out.append(Source(f"{prefix}{info.id}", loader(info), problems.pop(info.id, "")))
+    return out + [Source(f"{prefix}{name}", _nothing, why) for name, why in problems.items()]
+
+
+def _nothing() -> History:
+    raise MeasureError("there is nothing to read")
+
+
+def _expert_folder(task: str) -> str:
+    try:
+        return task_slug(task)
+    except NameRefused:
+        return ""  # Nothing that was planned: no expert of it is lost.
+
+
+def _lost(history: History, lost: Mapping[str, str], given: Experts) -> tuple[str, ...]:
+    """The experts that a lifetime is measured without, and why."""
+    tasks = {_expert_folder(task) for task in history.learned_tasks if task not in given}
+    places = {job: place_of(job) for job in lost}
+    return tuple(
+        f"{job}: {lost[job]}"
+        for job, place in places.items()
+        if place is not None and place.agent == history.agent and place.task in tasks
+    )
 
 
 def _log_sources(
@@ -246,19 +274,29 @@ def group_experts(histories: Sequence[History]) -> dict[str, tuple[History, ...]
     return {task: tuple(runs) for task, runs in found.items()}
 
 
-def _given_experts(ste: Sequence[str], measure: str | None) -> dict[str, tuple[History, ...]]:
+def _is_folder(path: str | Path) -> bool:
+    """Also of a text that cannot be a path: no."""
+    try:
+        return Path(path).is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def _given_experts(
+    ste: Sequence[str], measure: str | None
+) -> tuple[dict[str, tuple[History, ...]], list[Source]]:
+    """The experts that ``--ste`` names, and what is missing of them."""
     out: dict[str, tuple[History, ...]] = {}
+    missing: list[Source] = []
     wanted = None if measure is None else [measure]
     for text in ste:
         task, eq, folder = text.partition("=")
-        path = Path(folder if eq and not Path(text).is_dir() else text)
-        if not path.is_dir():
+        path = Path(folder if eq and not _is_folder(text) else text)
+        if not _is_folder(path):
             raise MeasureError(f"--ste {text}: {path} is not a folder")
         if is_run(path):
-            found: dict[str, tuple[History, ...]] = {}
-            for by_task in read_experts(Run(path), measure).values():
-                for name, runs in by_task.items():
-                    found[name] = (*found.get(name, ()), *runs)
+            found, lost = _experts_of(Run(path), measure)
+            missing += [Source(f"--ste {text}: {job}", _nothing, why) for job, why in lost.items()]
         else:
             from perdure.store.l2logger.read import find_logs
 
@@ -267,15 +305,29 @@ def _given_experts(ste: Sequence[str], measure: str | None) -> dict[str, tuple[H
                 raise MeasureError(f"--ste {text}: no L2Logger log below {path}")
             # Newest name first: the order in which the reference holds its stored experts.
             found = group_experts([_read_expert(p, wanted) for p in reversed(logs)])
-        if eq and not Path(text).is_dir():
+        if eq and not _is_folder(text):
             found = {task.lower(): tuple(h for runs in found.values() for h in runs)}
         for name, runs in found.items():
             out[name] = (*out.get(name, ()), *runs)
-    return out
+    return out, missing
+
+
+def _experts_of(
+    run: Run, measure: str | None
+) -> tuple[dict[str, tuple[History, ...]], dict[str, str]]:
+    """A run's experts by task, whichever agent's, and those that it lacks."""
+    infos = run.lifetimes()
+    experts, lost = read_experts(infos, measure)
+    lost |= {gap.id: gap.what for gap in run.gaps(infos) if gap.expert}
+    found: dict[str, tuple[History, ...]] = {}
+    for by_task in experts.values():
+        for name, runs in by_task.items():
+            found[name] = (*found.get(name, ()), *runs)
+    return found, lost
 
 
 def load(source: Source) -> History:
     """Read a lifetime; what cannot be measured is a typed error."""
     if source.problem:
-        raise MeasureError(f"not measured, the lifetime is {source.problem}")
+        raise MeasureError(source.problem)
     return source.load()

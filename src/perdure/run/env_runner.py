@@ -13,6 +13,7 @@ from perdure.arrays import same_leaves
 from perdure.errors import EnvironmentFault
 from perdure.run.budget import Budget, Slot
 from perdure.run.guards import Observer, action_guard, agent_fault, stack_actions
+from perdure.run.repeat import EACH
 from perdure.run.runner import Experience, Loop, Place, shared_fraction
 from perdure.run.vector import Environments
 from perdure.seeds import Address
@@ -48,6 +49,8 @@ class EnvRunner:
         tasks = [(s, e.task) for s, e in zip(suites, exposures, strict=True)]
         self.envs = Environments(tasks, n, self.observer, job.action_space)
         self.recorder = None if self.learning else loop.recorder
+        self.offered = 0 if loop.repeater is not None else EACH
+        """Episodes that were offered to be played again."""
         self.episode_start: Array = np.ones(len(self.slots), bool)
         # Where every episode is a trial of its own, one array serves both.
         self.trials = any(e.episodes_per_trial > 1 for e in exposures)
@@ -297,8 +300,9 @@ class EnvRunner:
 
     def _played(self, s: Slot) -> Callable[[Any], None]:
         """Where an episode's actions go: to a list, unless the environment can save itself and
-        nobody films an episode that will end."""
-        if self.recorder is not None and self.budgets[s.exposure].window is None:
+        nobody films an episode that will end, or plays it again."""
+        wanted = self.recorder is not None or self.offered < EACH
+        if wanted and self.budgets[s.exposure].window is None:
             return s.actions.append
         return _forget if self.envs.restorable(s.number) else s.actions.append
 
@@ -347,6 +351,8 @@ class EnvRunner:
                 budgets[s.exposure].steps += taken
         for k, s in enumerate(slots):
             if ends[k] or cuts[k]:
+                if self.offered < EACH:
+                    self._offer(s, following[k])
                 self._finish(s, "complete", ends[k], cuts[k])
                 began.append(k)
                 changed |= not self._begin(s)
@@ -362,6 +368,13 @@ class EnvRunner:
                     s.obs = following[k]
         loop.tick(self)
         return None if changed and self._active() != slots else began
+
+    def _offer(self, s: Slot, last: Any) -> None:
+        self.offered += 1
+        if self.loop.repeater is not None:
+            task = self.exposures[s.exposure].task
+            seen = (s.address, s.actions, s.steps, s.ret, last)
+            self.loop.repeater.saw(task, self.learning, *seen)
 
     def _finish(self, s: Slot, status: str, terminated: bool, truncated: bool) -> None:
         measures: dict[str, float | None] = {"return": s.ret}

@@ -70,7 +70,8 @@ def action_guard(space: Space[Any], who: str) -> ActionGuard:
 
         def box(actions: Any, n: int) -> list[Any]:
             try:
-                array = np.asarray(actions)
+                # A copy: an agent may use its array again, and what was played is kept.
+                array = np.array(actions)
             except ValueError:
                 raise refuse(f"{n} actions", actions) from None
             if array.shape != (n, *shape) or array.dtype.kind not in kinds:

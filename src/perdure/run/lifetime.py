@@ -16,15 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from perdure.errors import AgentFault, LockedError, StoreError
+from perdure.errors import AgentFault, Corrupt, LockedError, StoreError
+from perdure.run.crashes import place, traced
 from perdure.run.loop import LifetimeLoop
 from perdure.run.persistence import refuse_changed
 from perdure.run.plan import Job, Plan
 from perdure.run.progress import Progress
+from perdure.run.repeat import Repeater
 from perdure.run.video import Recorder
 from perdure.specs import Spec, is_file_reference
 from perdure.store.layout import LifetimeFolder
 from perdure.store.log import Lifetime, LifetimeLog
+from perdure.store.plain import clipped
 
 PACKAGES = (
     "perdure",
@@ -41,6 +44,8 @@ PACKAGES = (
 
 NOTE = "perdure: "
 """How a line for the user begins; an executor passes it on from wherever the lifetime runs."""
+MOST_TRACE = 100_000
+"""Characters of a traceback that are kept."""
 FAILED = "failed: "
 """How a worker begins its last words."""
 
@@ -58,7 +63,8 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
     """Run a lifetime to its end from wherever its log stands. Raises what stopped it."""
     path = plan.path / job.id
     folder = LifetimeFolder(path)
-    description, described = plan.describe(job), folder.description()
+    description = plan.describe(job)
+    described, damage = _described(folder)
     if described is not None:
         # Before the log is opened: another lifetime's files are not ours to repair.
         refuse_changed(f"{path} holds another lifetime", described, description)
@@ -66,7 +72,9 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
         if described is None:
             folder.write_description(description)
         here = {**provenance(), "code": code(plan, job)}
-        notes = list(log.notes)
+        notes = [*damage, *log.notes]
+        if crash := folder.crash():
+            notes.append(f"{path}: the last session crashed: {place(crash)}")
         changed = changes(folder, {part: here[part] for part in ("code", "packages")})
         if changed and log.commits and not log.done:
             notes.append(
@@ -84,14 +92,8 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
         folder.write_session(log.session, {**session, **here, "notes": notes})
         folder.clear_error()
         try:
-            config = plan.config(job)
-            agent = plan.make_agent(job.agent, config.setup())
-            progress = Progress(config.curriculum, folder)
-            recorder = None
-            if plan.video:
-                start = log.position["exp"] if log.position else 0
-                recorder = Recorder(folder, config.suites, start, say)
-            LifetimeLoop(config, agent, log, progress, beat, recorder).run()
+            with traced(folder):
+                _live(plan, job, log, beat)
         except LockedError:
             raise  # The lifetime is another's now, and has not failed.
         except SystemExit as e:
@@ -104,6 +106,34 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
             raise
 
 
+def _live(plan: Plan, job: Job, log: LifetimeLog, beat: Callable[[], None] | None) -> None:
+    config, folder = plan.config(job), log.folder
+    agent = plan.make_agent(job.agent, config.setup())
+    progress = Progress(config.curriculum, folder)
+    recorder = None
+    if plan.video:
+        start = log.position["exp"] if log.position else 0
+        recorder = Recorder(folder, config.suites, start, say)
+    repeater = Repeater(config)
+    loop = LifetimeLoop(config, agent, log, progress, beat, recorder, repeater)
+    loop.run()
+    found = repeater.play(progress.done_steps, lambda: loop.beat(done=True))
+    if found is not None:
+        try:
+            folder.write_repeat(found)
+        except StoreError as e:
+            say(str(e))  # The lifetime is done, and no row depends on it.
+
+
+def _described(folder: LifetimeFolder) -> tuple[dict[str, Any] | None, list[str]]:
+    """A lifetime's description. One that is damaged is as good as none, with a note: it is made anew
+    from the specification, and the rows tell whose they are."""
+    try:
+        return folder.description(), []
+    except Corrupt as e:
+        return None, [f"{e}: done"]
+
+
 def say(note: str) -> None:
     """A line for the user, from wherever this runs."""
     print(f"{NOTE}{note}", file=sys.stderr)
@@ -112,9 +142,13 @@ def say(note: str) -> None:
 def finished(plan: Plan, job: Job) -> bool:
     """Whether a job is done and its files are as they were committed: nothing to start for."""
     folder = LifetimeFolder(plan.path / job.id)
-    if folder.description() != plan.describe(job):
-        return False
-    life = Lifetime.read(folder.path, verify=True)
+    try:
+        if folder.description() != plan.describe(job):
+            return False
+        owner = (job.agent, job.seed, job.expert)
+        life = Lifetime.read(folder.path, verify=True, owner=owner)
+    except StoreError:
+        return False  # Whoever runs it will find the same, and mend it or say it.
     if not life.done or life.notes:
         return False
     changed = changes(folder, {"code": code(plan, job)})
@@ -126,12 +160,13 @@ def finished(plan: Plan, job: Job) -> bool:
     return True
 
 
-def write_error(folder: LifetimeFolder, error: BaseException | str) -> None:
+def write_error(folder: LifetimeFolder, error: BaseException | str, trace: str = "") -> None:
     """Leave word of a failure in the lifetime's folder."""
     text = error if isinstance(error, str) else describe_error(error)
-    trace = "" if isinstance(error, str) else "".join(traceback.format_exception(error))
+    if not isinstance(error, str):
+        trace = "".join(traceback.format_exception(error))
     try:
-        folder.write_error(text, trace)
+        folder.write_error(text, clipped(trace, MOST_TRACE))
     except StoreError as e:
         # A full disk must not hide the error that matters: it is still raised and printed.
         say(str(e))
@@ -139,7 +174,7 @@ def write_error(folder: LifetimeFolder, error: BaseException | str) -> None:
 
 def describe_error(error: BaseException) -> str:
     """An error in one line: its class and its own words."""
-    return f"{type(error).__name__}: {error}"
+    return clipped(f"{type(error).__name__}: {error}")
 
 
 def provenance() -> dict[str, Any]:

@@ -17,6 +17,7 @@ from perdure.run.data_runner import DataRunner
 from perdure.run.env_runner import EnvRunner, reset_memory
 from perdure.run.guards import agent_fault, check_measures
 from perdure.run.progress import BEAT, Progress
+from perdure.run.repeat import Repeater
 from perdure.run.results import RunningResults
 from perdure.run.runner import Experience, Place, Runner
 from perdure.run.video import Recorder
@@ -48,8 +49,10 @@ class LifetimeLoop:
         progress: Progress | None = None,
         beat: Callable[[], None] | None = None,
         recorder: Recorder | None = None,
+        repeater: Repeater | None = None,
     ) -> None:
-        self.config, self.agent, self.log, self.recorder = config, agent, log, recorder
+        self.config, self.agent, self.log = config, agent, log
+        self.recorder, self.repeater = recorder, repeater
         self.progress = progress or Progress(config.curriculum, None)
         self._beat = beat
         if not isinstance(getattr(agent, "rng", None), np.random.Generator):

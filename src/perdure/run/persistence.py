@@ -21,7 +21,10 @@ def save_spec(
     weights: Mapping[str, float],
 ) -> None:
     """Write a specification into the run's folder, or check that it is the one there. ``weights``:
-    how long each job is beside a whole lifetime."""
+    how long each job is beside a whole lifetime.
+
+    What is planned in a folder only grows, by whoever runs there: agents, lifetimes, experts.
+    """
     if spec.folder.exists() and not spec.folder.is_dir():
         raise SpecError(f"{spec.folder} is a file; choose a folder with --out")
     folder = RunFolder(spec.folder)
@@ -29,18 +32,38 @@ def save_spec(
     mine["agents"] = {label: str(Spec(s.name, s.params)) for label, s in agents.items()}
     mine["out"] = ""
     mine["outline"] = outline
-    if folder.exists():
-        theirs = read_spec(folder)
+    if folder.compact:
+        raise SpecError(
+            f"{spec.folder} is a compact copy of a finished run: it can be measured, compared and shown, "
+            "but has no checkpoints to go on from. To run it again choose another folder with --out"
+        )
+    if _merged(spec, folder, mine, weights) == (_there(folder), folder.jobs()):
+        return  # Nothing to write: a finished run on a read-only disk is as good as any.
+    with folder.lock():
+        merged, jobs = _merged(spec, folder, mine, weights)
+        folder.write_spec(merged)
+        folder.write_jobs(jobs)
+
+
+def _there(folder: RunFolder) -> dict[str, Any] | None:
+    return read_spec(folder) if folder.exists() else None
+
+
+def _merged(
+    spec: RunSpec, folder: RunFolder, mine: Mapping[str, Any], weights: Mapping[str, float]
+) -> tuple[dict[str, Any], dict[str, float]]:
+    """What is planned once this run is: the specification and the jobs, with those there."""
+    theirs, merged = _there(folder), dict(mine)
+    if theirs is not None:
         _refuse_other(spec, theirs, mine)
-        mine["agents"] = {**theirs["agents"], **mine["agents"]}
-        mine["lifetimes"] = max(mine["lifetimes"], theirs["lifetimes"])
-        mine["experts"] = mine["experts"] or theirs["experts"]
+        merged["agents"] = {**theirs["agents"], **mine["agents"]}
+        merged["lifetimes"] = max(mine["lifetimes"], theirs["lifetimes"])
+        merged["experts"] = mine["experts"] or theirs["experts"]
     elif folder.foreign():
         raise SpecError(
             f"{spec.folder} is not empty and not a Perdure run; choose another folder with --out"
         )
-    folder.write_spec(mine)
-    folder.write_jobs(weights)
+    return merged, {**folder.jobs(), **weights}
 
 
 def _refuse_other(run: RunSpec, theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> None:

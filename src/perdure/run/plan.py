@@ -22,9 +22,10 @@ from perdure.errors import (
     SpecError,
     UnknownName,
 )
-from perdure.names import slug, task_slug
+from perdure.names import slug, task_folders
 from perdure.run.config import LifetimeConfig
 from perdure.run.persistence import read_spec, save_spec
+from perdure.run.signals import patient
 from perdure.run.spec import RunSpec
 from perdure.run.validate import Ground, ground_of, validate
 from perdure.seeds import seed_for
@@ -88,9 +89,9 @@ class Plan:
         out = [Job(f"{a}/{s}", a, s) for s in seeds for a in self.agents]
         if self.spec.experts:
             for s in seeds:
-                for task in curricula.experts(self.curriculum(s)):
-                    folder = task_slug(task.id)
-                    out += [Job(f"{a}/experts/{folder}/{s}", a, s, task.id) for a in self.agents]
+                tasks = [task.id for task in curricula.experts(self.curriculum(s))]
+                for task, folder in task_folders(tasks).items():
+                    out += [Job(f"{a}/experts/{folder}/{s}", a, s, task) for a in self.agents]
         return tuple(out)
 
     def job(self, job_id: str) -> Job:
@@ -162,15 +163,18 @@ def make_plan(spec: RunSpec, factories: Mapping[str, Factory] | None = None) -> 
             raise SpecError(f"two different agents are called {label!r}: give them labels")
         labels[label] = parsed
     plan = Plan(spec, labels, dict(factories or {}))
-    plan = replace(plan, validated=validate(plan.curriculum(spec.seed)))
+    with patient(f"curriculum {spec.curriculum}", spec.patience):
+        first = plan.curriculum(spec.seed)
+    plan = replace(plan, validated=validate(first, spec.patience))
     if "seed" in _parameters(spec.curriculum):
         for k in range(1, spec.lifetimes):
-            validate(plan.curriculum(spec.seed + k))
+            validate(plan.curriculum(spec.seed + k), spec.patience)
     setup = plan.config(plan.jobs[0]).setup()
     offers = _offers(plan.curriculum(spec.seed))
     for label in labels:
         try:
-            agent = plan.make_agent(label, setup)
+            with patient(f"agent {label}", spec.patience):
+                agent = plan.make_agent(label, setup)
         except AgentFault:
             continue  # A fault of its own: its lifetimes will say so, the others run.
         for offer in offers - set(agent.learns_from):

@@ -16,6 +16,7 @@ from perdure.types import Array, Block, Context, Exposure, Visibility
 if TYPE_CHECKING:
     from perdure.agent import Agent
     from perdure.run.config import LifetimeConfig
+    from perdure.run.repeat import Repeater
     from perdure.run.video import Recorder
 
 
@@ -70,6 +71,7 @@ class Loop(Protocol):
     config: LifetimeConfig
     agent: Agent
     recorder: Recorder | None
+    repeater: Repeater | None
     next_beat: float
 
     @property

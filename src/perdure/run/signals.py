@@ -7,11 +7,16 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
+from typing import NoReturn
 
-from perdure.errors import Hung, Interrupted
+from perdure.errors import CurriculumError, Hung, Interrupted
+
+GRACE = 2.0
+"""Seconds for threads to end once the work is done."""
 
 
 @contextmanager
@@ -54,6 +59,42 @@ def deadline(seconds: float) -> Iterator[Callable[[], None]]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def patient(what: str, seconds: float) -> Iterator[None]:
+    """CurriculumError if the block takes longer than ``seconds``: while a run is planned, nothing
+    gives signs of life."""
+    try:
+        with deadline(seconds):
+            yield
+    except Hung as e:
+        raise CurriculumError(
+            f"{what} hangs while the run is planned ({e}); if it is only slow, allow more: "
+            f"--executor processes,deadline={10 * seconds:g}"
+        ) from e
+
+
+def leave(code: int) -> NoReturn:
+    """End this process, also if an agent or environment left threads running that nobody waits
+    for: all is on disk."""
+    left = [
+        t.name for t in threading.enumerate() if not t.daemon and t is not threading.main_thread()
+    ]
+    if left:
+        # The usual end waits for them for ever; a thread that it does not wait for is its limit.
+        threading.Thread(target=_end, args=(code, left), daemon=True).start()
+    sys.exit(code)
+
+
+def _end(code: int, left: Sequence[str]) -> None:
+    time.sleep(GRACE)
+    try:
+        print(f"perdure: ended with threads left running: {', '.join(left)}", file=sys.stderr)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
 
 
 def die_with_parent(parent: int) -> None:

@@ -9,13 +9,20 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from perdure.errors import NameRefused, SpecError, UnknownName
+from perdure.errors import NameRefused, SpecError, StoreError, UnknownName
 from perdure.names import slug
 from perdure.specs import Spec
+from perdure.store.files import read_input
 
 MAX_ENVS = 1024
 """Environments side by side in one process."""
+MAX_LIFETIMES = 100_000
+"""Of one agent in one run."""
+MAX_SEED = 2**63 - 1
+"""Rows hold a lifetime's seed in 64 bits."""
 MAX_FOLDER = 255
+DEADLINE = 600.0
+"""Seconds without a sign of life after which something is taken to hang, unless told otherwise."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +59,12 @@ class RunSpec:
                 raise SpecError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.envs > MAX_ENVS:
             raise SpecError(f"envs must be at most {MAX_ENVS}, got {self.envs}")
+        if self.lifetimes > MAX_LIFETIMES:
+            raise SpecError(f"lifetimes must be at most {MAX_LIFETIMES:,}")
         if self.seed < 0:
             raise SpecError(f"seed must not be negative, got {self.seed}")
+        if self.seed + self.lifetimes - 1 > MAX_SEED:
+            raise SpecError("the seeds of all lifetimes must be less than 2**63")
         if not self.agents:
             raise SpecError("name at least one agent (perdure ls agents)")
         if "\0" in self.out:
@@ -68,8 +79,14 @@ class RunSpec:
     def from_toml(cls, path: Path, **flags: Any) -> RunSpec:
         """Read a TOML file; flags that are given win over it."""
         try:
-            values = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, tomllib.TOMLDecodeError) as e:
+            values = tomllib.loads(read_input(path))
+        except StoreError as e:
+            raise SpecError(str(e)) from e
+        except RecursionError:
+            raise SpecError(
+                f"{path} holds lists or tables in each other, too deep to read"
+            ) from None
+        except ValueError as e:
             raise SpecError(f"{path}: {e}") from e
         known = [f.name for f in fields(cls)]
         for key in values:
@@ -84,6 +101,12 @@ class RunSpec:
     def folder(self) -> Path:
         """Where the run goes."""
         return Path(self.out or f"runs/{slug(Spec.parse(self.curriculum).short)}")
+
+    @property
+    def patience(self) -> float:
+        """Seconds that a part may take while the run is planned: the executor's deadline."""
+        given = Spec.parse(self.executor).params.get("deadline")
+        return float(given) if isinstance(given, (int, float)) and given > 0 else DEADLINE
 
     IDENTITY = ("curriculum", "seed", "envs", "hide_tasks", "checkpoint")
     """What may not change in a folder. Agents and lifetimes may be added."""

@@ -10,6 +10,8 @@ import gymnasium
 
 from perdure.errors import CurriculumError, PerdureError
 from perdure.registry import suite_of
+from perdure.run.signals import patient
+from perdure.run.spec import DEADLINE
 from perdure.suite import Suite
 from perdure.types import Block, Curriculum, Task
 
@@ -30,8 +32,9 @@ def ground_of(curriculum: Curriculum) -> Ground:
     return Ground(suites, *suites[first.suite].spaces(first))
 
 
-def validate(curriculum: Curriculum) -> Ground:
-    """Check every task with its own parameters; an error says where in the curriculum."""
+def validate(curriculum: Curriculum, patience: float = DEADLINE) -> Ground:
+    """Check every task with its own parameters; an error says where in the curriculum. A task that
+    takes longer than ``patience`` seconds to make and close is taken to hang."""
     wheres: dict[str, str] = {}
     on_data: dict[str, set[bool]] = {}
     for number, block in enumerate(curriculum.fixed):
@@ -45,11 +48,12 @@ def validate(curriculum: Curriculum) -> Ground:
         where = wheres.get(task.key, f"curriculum {curriculum.name}, task {task.id}")
         try:
             suites.setdefault(task.suite, suite_of(task))
-            spaces = suites[task.suite].spaces(task)
-            if True in on_data.get(task.key, ()):
-                suites[task.suite].data(task, True)
-            if False in on_data.get(task.key, ()):
-                suites[task.suite].env(task).close()
+            with patient(task.id, patience):
+                spaces = suites[task.suite].spaces(task)
+                if True in on_data.get(task.key, ()):
+                    suites[task.suite].data(task, True)
+                if False in on_data.get(task.key, ()):
+                    suites[task.suite].env(task).close()
         except PerdureError as e:
             raise CurriculumError(f"{where}: {e}") from e
         except Exception as e:

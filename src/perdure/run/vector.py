@@ -19,6 +19,8 @@ from perdure.run.guards import Observer, check_flag, check_reward, place_of
 from perdure.suite import BatchedEnv, Episode, Suite
 from perdure.types import Array, Task
 
+MOST_ACTIONS = 1_000_000
+"""Of an episode under way that a checkpoint holds: they grow with it, and resuming plays them."""
 Stepped = tuple[Any, list[float], list[bool], list[bool], Mapping[int, Mapping[str, Any]]]
 """Observations, rewards, terminated and truncated, one for each slot stepped; infos by row, where
 there are any."""
@@ -232,6 +234,13 @@ class Environments:
         part, own = self._part(slot)
         if isinstance(part, Singles) and (inner := part.state_of(own)) is not None:
             return {f"env/{k}": np.asarray(v) for k, v in inner.save_state().items()}
+        if len(actions) > MOST_ACTIONS:
+            raise EnvironmentFault(
+                f"{self.tasks[slot].id}: an episode of {len(actions):,} steps that has not ended "
+                f"cannot be saved: an environment without save_state() and load_state() is played "
+                f"again from its beginning, for at most {MOST_ACTIONS:,} steps. Give it those two, or "
+                "end its episodes (max_episode_steps, or gymnasium.wrappers.TimeLimit)"
+            )
         return {"actions": self._pack(actions)}
 
     def restore(

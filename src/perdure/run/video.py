@@ -29,7 +29,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from perdure.errors import EnvironmentFault, MissingExtra, StoreError
+from perdure.errors import EnvironmentFault, MissingExtra
 from perdure.names import task_slug
 from perdure.run.progress import BEAT
 from perdure.run.vector import reset_env
@@ -124,10 +124,11 @@ class Recorder:
                 if entry["exp"] < start:
                     found = _episode(entry)
                     self.kept.setdefault((found.task, found.params), {})[entry["which"]] = found
-        except (TypeError, KeyError, ValueError) as e:
-            raise StoreError(
-                f"{self.folder.films_in} is not an index of films ({e!r}); remove its folder"
-            ) from e
+        except (TypeError, KeyError, ValueError, AttributeError) as e:
+            # No row depends on films: what is there is made anew, as far as it is seen again.
+            self.kept.clear()
+            self.note(f"{self.folder.films_in} is not an index of films ({e!r}), and begun again")
+            return
         if before and before[-1][1] == start:
             self.watched = before
         else:

@@ -6,6 +6,7 @@ stopped by signal n.
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import sys
 from dataclasses import replace
@@ -20,6 +21,7 @@ def main(argv: list[str]) -> int:
     from perdure.run.plan import load_plan
     from perdure.run.signals import die_with_parent, interruptible
 
+    faulthandler.disable()  # Wherever it writes to: a lifetime has a file for that.
     try:
         with interruptible():
             if "PERDURE_PARENT" in os.environ:
@@ -35,4 +37,6 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    from perdure.run.signals import leave
+
+    leave(main(sys.argv[1:]))

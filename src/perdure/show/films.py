@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
-from perdure.errors import MissingObject, StoreError
+from perdure.errors import StoreError
 from perdure.show.report.page import PageSection, clean
 from perdure.show.report.study import LifetimeSummary, Study
 from perdure.show.report.tables import number
@@ -74,16 +73,14 @@ Film = tuple[LifetimeFolder, list[str], Mapping[str, Any]]
 def _entries(study: Study, agent: str) -> tuple[LifetimeSummary | None, list[Film]]:
     """The agent's first lifetime that has films, and these: each episode once."""
     for life in study.lifetimes:
-        if life.expert or life.agent != agent or life.seed is None:
+        if life.expert or life.agent != agent or life.seed is None or life.status == "damaged":
             continue
         run = next(f.path for f in study.folders if f.label == life.folder)
         folder = LifetimeFolder(run / life.base / str(life.seed))
-        index = folder.films()
-        if index is not None:
-            if not isinstance(index.get("films"), list):
-                raise StoreError(f"{folder.films_in} is not an index of films; remove its folder")
+        entries = folder.shown_films()
+        if entries:
             found: dict[str, Film] = {}
-            for entry in filter(_safe, index["films"]):
+            for entry in entries:
                 same = found.setdefault(str(entry["file"]), (folder, [], entry))
                 same[1].append(str(entry["which"]))
             return life, list(found.values())
@@ -93,13 +90,8 @@ def _entries(study: Study, agent: str) -> tuple[LifetimeSummary | None, list[Fil
 def _data(folder: LifetimeFolder, film: str) -> bytes:
     try:
         return folder.film(film)
-    except MissingObject:
-        return b""
-
-
-def _safe(entry: Any) -> bool:
-    """Whether an entry names a film beside its index, and nothing elsewhere."""
-    return isinstance(entry, dict) and Path(str(entry.get("file", "/"))).name == entry.get("file")
+    except StoreError:
+        return b""  # Missing, or a link to a file elsewhere.
 
 
 def _figure(whiches: Sequence[str], entry: Mapping[str, Any], data: bytes) -> Markup:
@@ -118,5 +110,5 @@ def _figure(whiches: Sequence[str], entry: Mapping[str, Any], data: bytes) -> Ma
         "" if entry["steps"] == 1 else "s",
         number(float(entry["return"])),
         outcome,
-        entry["seed"],
+        entry.get("seed", "–"),
     )

@@ -25,6 +25,7 @@ from perdure.measure.stats import Estimate, mean_interval
 from perdure.store.history import History
 from perdure.store.layout import SPEC, runs_below
 from perdure.store.run import Run
+from perdure.store.survey import listed
 
 DEFAULT: tuple[Metric, ...] = (acc, *(m for m in l2m_metrics if m.name in CORE))
 """Average final performance, by which agents are ranked, and L2M's core metrics."""
@@ -87,6 +88,8 @@ class Board:
 
     path: Path
     rankings: tuple[Ranking, ...]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Runs in no ranking, and why."""
 
 
 @dataclass(frozen=True)
@@ -143,17 +146,19 @@ def leaderboard(
     runs = [_found(folder, path) for path in runs_below(folder)]
     begun = [run for run in runs if run.described]
     if not begun:
-        what = f"{len(runs)} runs but no lifetime that has begun" if runs else "no Perdure run"
-        raise MeasureError(f"{folder} holds {what} ({SPEC} is what a run is known by)")
+        what = f"{len(runs)} runs but no lifetime that can be ranked" if runs else "no Perdure run"
+        lacks = "".join(f"\n{listed(run.path, Run(run.path).gaps())}" for run in runs[:3])
+        raise MeasureError(f"{folder} holds {what} ({SPEC} is what a run is known by){lacks}")
     groups = _groups(begun)
     if curriculum is not None:
         known = [g[0].title for g in groups]
         groups = [g for g in groups if _is(g[0], curriculum)]
         if not groups:
             raise UnknownName("curriculum", curriculum, known, f"(there are: {', '.join(known)})")
-    return Board(
-        folder, tuple(_ranking(g, metrics, options or paper.PaperOptions(), level) for g in groups)
-    )
+    chosen = options or paper.PaperOptions()
+    left_out = {run.name: "it has no lifetime that can be read" for run in runs if run not in begun}
+    rankings = tuple(_ranking(g, metrics, chosen, level) for g in groups)
+    return Board(folder, rankings, left_out)
 
 
 def _found(folder: Path, path: Path) -> _Found:
@@ -162,7 +167,7 @@ def _found(folder: Path, path: Path) -> _Found:
     described: dict[int, Mapping[str, Any]] = {}
     agents: dict[str, str] = {}
     for info in run.lifetimes():
-        if not info.expert:
+        if not info.expert and info.status != "damaged":
             one = info.description
             described.setdefault(info.seed, one)
             agents.setdefault(info.agent, str(one.get("agent", "")))

@@ -24,14 +24,15 @@ from perdure.store.history import PREFERRED
 from perdure.store.layout import LifetimeFolder, RunFolder
 from perdure.store.log import Lifetime
 from perdure.store.plain import visible
+from perdure.store.run import Run
 
 SHOWN = 20
 REFRESH = 0.5
 BAR = 60
 WIDE = 110
 """On narrower terminals some columns are left out."""
-ORDER = ("running", "failed", "interrupted", "done")
-STYLES = {"failed": "red", "interrupted": "yellow", "done": "dim"}
+ORDER = ("running", "damaged", "failed", "interrupted", "done")
+STYLES = {"damaged": "red", "failed": "red", "interrupted": "yellow", "done": "dim"}
 
 
 def seconds(value: float | None) -> str:
@@ -74,14 +75,17 @@ class Watcher:
 
     def look(self, width: int = WIDE) -> tuple[Group, bool]:
         """The table now, for so many columns, and whether everything has ended."""
-        weights = RunFolder(self.path).jobs()
+        run = RunFolder(self.path)
+        # Where the plan cannot be read: what there is.
+        weights = run.jobs() or dict.fromkeys(run.lifetimes(), 1.0)
         looks = [self._look(job) for job in weights]
         counts = Counter(x.status for x in looks)
         total = sum(weights.values())
         have = sum(weights[x.job] * x.fraction for x in looks)
         share = have / total if total else 0.0
         elapsed = parallel(span for x in looks for span in x.worked)
-        ended = counts["done"] + counts["failed"] == len(weights) and bool(weights)
+        over = counts["done"] + counts["failed"] + counts["damaged"]
+        ended = over == len(weights) and bool(weights)
         words = "  ".join(f"{counts[s]} {s}" for s in (*ORDER, "waiting") if counts[s])
         if ended:
             clock = f"ended after {seconds(elapsed)}"
@@ -97,14 +101,14 @@ class Watcher:
             key=lambda x: (ORDER.index(x.status), "/experts/" in x.job),
         )
         rows = [self._final(x) if x.status == "done" else x for x in shown[:SHOWN]]
-        failed = [x for x in rows if x.status == "failed" and x.doing]
+        failed = [x for x in rows if x.status in ("damaged", "failed") and x.doing]
         whole = [Text(visible(f"{x.job}: {x.doing}"), style="red") for x in failed]
         return Group(line, bar, _table(rows, len(shown) - len(rows), width < WIDE), *whole), ended
 
     def _final(self, look: Look) -> Look:
         """A finished lifetime with its final score, which is read once."""
         if look.job not in self.finals:
-            found = final_score(self.path / look.job)
+            found = final_score(self.folders.get(look.job, LifetimeFolder(self.path / look.job)))
             if found is not None:
                 mean, measure, tasks = found
                 doing = f"at the end, {tasks} task{'s' * (tasks > 1)}"
@@ -117,8 +121,8 @@ class Watcher:
             return self.done[job]
         folder = self.folders.setdefault(job, LifetimeFolder(self.path / job))
         status = folder.status()
-        if status == "waiting":
-            return Look(job, status)
+        if status in ("waiting", "damaged"):
+            return Look(job, status, doing=folder.trouble())
         progress = folder.progress()
         doing = f"{progress.get('kind', '')} {progress.get('task', '')}".strip()
         score = _score(progress.get("score"), progress.get("measure"))
@@ -160,7 +164,7 @@ def parallel(spans: Iterable[tuple[float, float]]) -> float:
 
 def worked(folder: LifetimeFolder, end: float | None) -> tuple[tuple[float, float], ...]:
     """When a lifetime was worked on: its sessions, the last of which lasted until ``end``."""
-    sessions = [s for s in folder.sessions() if "started" in s]
+    sessions = [s for s in folder.sessions() if s.get("started") is not None]
     spans = []
     for k, session in enumerate(sessions, 1):
         began = session["started"]
@@ -169,13 +173,13 @@ def worked(folder: LifetimeFolder, end: float | None) -> tuple[tuple[float, floa
     return tuple(spans)
 
 
-def final_score(folder: Path) -> tuple[float, str, int] | None:
+def final_score(folder: LifetimeFolder) -> tuple[float, str, int] | None:
     """Of a lifetime's last evaluation block: the mean over tasks of their mean score, the measure,
     and how many tasks. None if nothing was evaluated."""
     scores: dict[str, dict[str, list[float]]] = {}
     block = -1
     columns = ["block", "kind", "task", "variant", "status", *PREFERRED]
-    life = Lifetime.read(folder)
+    life = Lifetime.read(folder.path, owner=folder.owner())
     for commit in reversed(life.commits):
         try:
             rows = life.segment(commit, columns).to_pylist()
@@ -217,14 +221,14 @@ def _table(looks: list[Look], hidden: int, narrow: bool) -> Table:
     for x in looks:
         p = x.progress
         blocks = p.get("blocks")
-        number = f"{p.get('block', 0) + 1}" if p else ""
+        number = f"{(p.get('block') or 0) + 1}" if p else ""
         cells: tuple[str | Text, ...] = (
             Text(visible(x.job)),
             Text(x.status, style=STYLES.get(x.status, "green")),
             f"{number}/{blocks}" if blocks else number,
             Text(short(visible(" ".join(x.doing.split())), 16 if narrow else 48)),
             Text(visible(x.score)),
-            f"{p.get('steps', 0):,}",
+            f"{p.get('steps') or 0:,}",
             f"{p['rate']:,.0f}/s" if p.get("rate") else "–",
             seconds(parallel(x.worked)),
             seconds(p.get("eta")),
@@ -264,16 +268,22 @@ class LiveView:
                 self.console.print(self.watcher.summary(), highlight=False, soft_wrap=True)
 
 
-def watch(path: Path, console: Console) -> None:
-    """Follow a run until every lifetime has ended."""
+def watch(path: Path, console: Console) -> int:
+    """Follow a run until every lifetime has ended. 1 if any is damaged, or if there is something
+    in its folder that is none of it."""
     watcher = Watcher(path)
     if not console.is_terminal:
         console.print(watcher.look(console.width)[0])
-        return
-    with Live(console=console, refresh_per_second=4) as live:
-        while True:
-            group, ended = watcher.look(console.width)
-            live.update(group)
-            if ended:
-                return
-            time.sleep(REFRESH)
+    else:
+        with Live(console=console, refresh_per_second=4) as live:
+            ended = False
+            while not ended:
+                group, ended = watcher.look(console.width)
+                live.update(group)
+                if not ended:
+                    time.sleep(REFRESH)
+    gaps = Run(path).gaps()
+    for gap in gaps:
+        if gap.id not in watcher.folders and (gap.damage or not gap.id):
+            console.print(Text(visible(str(gap)), style="red"), soft_wrap=True)
+    return int(any(gap.damage for gap in gaps))

@@ -112,7 +112,11 @@ def newest(paths: Sequence[Path]) -> str:
     seen = hashlib.sha256()
     for run in map(RunFolder, paths):
         for job in run.lifetimes():
-            seen.update(f"{run.path}\0{job}\0{run.lifetime(job).version()}\0".encode())
+            try:
+                version = run.lifetime(job).version()
+            except StoreError as e:
+                version = str(e)  # The report names what cannot be read.
+            seen.update(f"{run.path}\0{job}\0{version}\0".encode(errors="replace"))
     return seen.hexdigest()[:16]
 
 

@@ -13,6 +13,7 @@ SHA-256. Without ``rows``, the array is plain and its only part holds all of it.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from math import prod
 from typing import Any
@@ -31,6 +32,24 @@ SMALL = 256 << 10
 
 Manifest = Mapping[str, Any]
 Put = Callable[[str, Data], None]
+
+
+_BUNDLE, _PART = re.compile(rf"{BUNDLES}/\d{{5,}}(-\d+)?\.npz"), re.compile(r"\d+-[0-9a-f]{64}")
+_SHA = re.compile(r"[0-9a-f]{64}")
+
+
+def sound(manifest: Any) -> bool:
+    """Whether this is a manifest (or None) whose objects have the names that a :class:`Writer`
+    gives. The KeyErrors, TypeErrors and ValueErrors of one that is not are the caller's."""
+    if manifest is None:
+        return True
+    bundle = manifest["bundle"]
+    if not (_BUNDLE.fullmatch(bundle["name"]) and _SHA.fullmatch(bundle["sha256"])):
+        return False
+    parts = (part for array in manifest["arrays"].values() for part in array["parts"])
+    return all(_PART.fullmatch(part) for part in parts) and all(
+        type(size) is int and size >= 0 for size in sizes(manifest).values()
+    )
 
 
 def sizes(manifest: Manifest | None) -> dict[str, int]:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from perdure.errors import MissingObject, StoreError
+from perdure.errors import StoreError
 from perdure.store import files
 from perdure.store.files import Data
 from perdure.store.objects import checked
 
 
 class DiskStore:
-    """The objects below a folder. Nothing is made before the first is put."""
+    """The objects below a folder. Nothing is made before the first is put, and no link is followed
+    that is below ``base``."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path, base: Path | None = None) -> None:
+        self.root, self.base = root, base or root
 
     def put(self, name: str, data: Data, durable: bool = True) -> None:
         """Write an object: a temporary, fsync, rename."""
@@ -25,15 +26,9 @@ class DiskStore:
         """Write an object unless there is one: a temporary, fsync, link."""
         return files.create_file(self._place(name), data)
 
-    def get(self, name: str) -> bytes:
-        """An object's bytes; MissingObject if there is none."""
-        path = self._path(name)
-        try:
-            return path.read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
-            raise MissingObject(f"{path} is missing") from None
-        except OSError as e:
-            raise StoreError(f"{path} cannot be read: {e}") from e
+    def get(self, name: str, most: int | None = None) -> bytes:
+        """An object's bytes; MissingObject if there is none, StoreError if they are too many."""
+        return files.read_file(self._path(name), most)
 
     def list(self, folder: str = "") -> tuple[str, ...]:
         """The names of the objects in a folder, in order."""
@@ -44,8 +39,9 @@ class DiskStore:
         return self._names(folder, True)
 
     def _names(self, folder: str, folders: bool, temporary: bool = False) -> tuple[str, ...]:
-        path = self._path(folder) if folder else self.root
+        path = self.root / checked(folder) if folder else self.root
         prefix = f"{folder}/" if folder else ""
+        files.refuse_links(self.base, path)
         try:
             with os.scandir(path) as entries:
                 found = [
@@ -75,10 +71,12 @@ class DiskStore:
 
     def where(self, name: str = "") -> str:
         """The path, for messages."""
-        return str(self._path(name) if name else self.root)
+        return str(self.root / checked(name) if name else self.root)
 
     def _path(self, name: str) -> Path:
-        return self.root / checked(name)
+        path = self.root / checked(name)
+        files.refuse_links(self.base, path.parent)
+        return path
 
     def _place(self, name: str) -> Path:
         """Where an object goes, its folder made."""

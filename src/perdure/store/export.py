@@ -19,19 +19,21 @@ from perdure.store.run import Run
 FORMATS = ("csv", "json", "parquet")
 
 
-def export_rows(source: Run | Sequence[History], out: Path, format: str | None = None) -> Path:
+def export_rows(
+    source: Run | Sequence[History], out: Path, format: str | None = None, partial: bool = False
+) -> Path:
     """Write every experience as one row of a table, every measure a column, into a new file.
 
     Of a run these are all committed rows, single-task experts' too: ``expert`` is empty for the
     lifelong agents'. Of histories, what they hold. The format is that of the file's ending unless
-    it is given.
+    it is given. Of a run that is damaged nothing is written, unless ``partial``: then what is good.
     """
     chosen = format or out.suffix.removeprefix(".")
     if chosen not in FORMATS:
         raise StoreError(f"{out}: format {chosen!r} unknown, expected one of {', '.join(FORMATS)}")
     if out.exists() or out.is_symlink():
         raise StoreError(f"{out} exists, and nothing is overwritten: remove it or name another")
-    table = _run_table(source) if isinstance(source, Run) else history_table(source)
+    table = _run_table(source, partial) if isinstance(source, Run) else history_table(source)
     temporary = out.with_name(f"_{out.name}.{os.getpid()}.tmp")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -47,8 +49,9 @@ def export_rows(source: Run | Sequence[History], out: Path, format: str | None =
     return out
 
 
-def _run_table(run: Run) -> pa.Table:
-    return pa.concat_tables([run.rows(), run.rows(experts=True)], promote_options="default")
+def _run_table(run: Run, partial: bool) -> pa.Table:
+    both = [run.rows(partial=partial), run.rows(experts=True, partial=partial)]
+    return pa.concat_tables(both, promote_options="default")
 
 
 def history_table(histories: Sequence[History]) -> pa.Table:

@@ -6,13 +6,16 @@ import errno
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from perdure.errors import NoSpaceError, StoreError
+from perdure.errors import MissingObject, NoSpaceError, StoreError
 
 Data = bytes | memoryview
+MOST_INPUT = 16 << 20
+"""Bytes of a specification or a file of settings."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 """What a file system says that has no hard links (or no more of them)."""
@@ -28,6 +31,38 @@ def write_file(path: Path, data: Data, durable: bool = True) -> None:
             sync_folder(path.parent)
     except _Swept:
         write_file(path, data, durable)
+    except OSError as e:
+        raise typed(e, path) from e
+
+
+def read_input(path: Path) -> str:
+    """The text of a file that a user named, as UTF-8. StoreError if it cannot be read, or is longer
+    than any such file: a device may have no end."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MOST_INPUT + 1)
+        if len(data) > MOST_INPUT:
+            raise StoreError(f"{path} has more than {MOST_INPUT >> 20} MB")
+        return data.decode("utf-8")
+    except UnicodeDecodeError as e:
+        raise StoreError(f"{path} is not UTF-8: {e}") from e
+    except OSError as e:
+        raise StoreError(f"{path} cannot be read: {e}") from e
+
+
+def write_output(path: Path, data: Data) -> None:
+    """Write what a user named: a whole file; but a device or pipe (``/dev/null``, ``/dev/stdout``) is
+    written to, since a rename would put a file in its place."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        mode = 0
+    if not mode or stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        write_file(path, data, durable=False)
+        return
+    try:
+        with open(path, "wb") as file:
+            file.write(data)
     except OSError as e:
         raise typed(e, path) from e
 
@@ -110,6 +145,47 @@ def _temporary(path: Path, data: Data, durable: bool) -> Iterator[Path]:
             os.unlink(temporary)
         except OSError:
             pass  # Renamed, swept, or left for the next who opens the folder.
+
+
+def read_file(path: Path, most: int | None = None) -> bytes:
+    """A whole file of at most so many bytes. One that is a link is not followed, and one that is no file (a pipe, a device,
+    a folder) not waited for: a StoreError says what it is."""
+    try:
+        with open(path, "rb", buffering=0, opener=_open_itself) as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise StoreError(f"{path} is not a regular file")
+            if most is not None and found.st_size > most:
+                raise StoreError(f"{path} has {found.st_size:,} bytes, more than {most:,}")
+            return file.readall()
+    except (FileNotFoundError, NotADirectoryError):
+        raise MissingObject(f"{path} is missing") from None
+    except OSError as e:
+        if e.errno == errno.ELOOP:
+            raise linked(path) from None
+        raise StoreError(f"{path} cannot be read: {e}") from e
+
+
+def _open_itself(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
+def refuse_links(base: Path, path: Path) -> None:
+    """StoreError if any folder from below ``base`` to ``path`` is a link: what is in it is not part
+    of the run, and would be read, or deleted, elsewhere."""
+    here = base
+    for part in path.relative_to(base).parts:
+        here = here / part
+        if here.is_symlink():
+            raise linked(here)
+
+
+def linked(path: Path) -> StoreError:
+    """What is said of a link."""
+    return StoreError(
+        f"{path} is a symbolic link, and a run's folder holds none: it is not followed; put there "
+        "what it points to, or remove it"
+    )
 
 
 def is_temporary(name: str) -> bool:

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from perdure.arrays import Array
-from perdure.errors import UnknownName
+from perdure.errors import StoreError, UnknownName
 from perdure.names import join_task_id
 from perdure.store import rows
 from perdure.store.log import Lifetime
-from perdure.store.run import Run
+from perdure.store.run import LifetimeInfo, Run
 
 PREFERRED = ("success", "accuracy", "return")
 
@@ -57,6 +57,8 @@ class History:
     info: Mapping[str, Any] = field(default_factory=dict)
     """What the log says of itself."""
     experts: Mapping[str, tuple[History, ...]] = field(default_factory=dict)
+    lost: tuple[str, ...] = ()
+    """Experts that were planned and are not in ``experts``, and why."""
     notes: tuple[str, ...] = ()
     """What a reader should know before trusting the numbers."""
 
@@ -155,13 +157,18 @@ _NEEDED = ("exp", "block", "deployed", "kind", "learning", "task", "variant", "s
 
 
 def read_lifetime(
-    path: Path, name: str, agent: str = "", seed: int | None = None, measure: str | None = None
+    log: Lifetime | Path,
+    name: str,
+    agent: str = "",
+    seed: int | None = None,
+    measure: str | None = None,
 ) -> History:
-    """The history in a lifetime's folder."""
+    """The history in a lifetime's log, or in its folder."""
     wanted = [*_NEEDED, *rows.MEASURES]
     if measure is not None and measure not in rows.MEASURES:
         wanted.append("more")
-    return from_table(Lifetime.read(path).table(wanted), name, agent, seed)
+    found = log if isinstance(log, Lifetime) else Lifetime.read(log)
+    return from_table(found.table(wanted), name, agent, seed)
 
 
 def from_table(table: pa.Table, name: str, agent: str = "", seed: int | None = None) -> History:
@@ -222,19 +229,30 @@ def common_measure(histories: Sequence[History]) -> str:
 
 
 def read_run(run: Run) -> list[History]:
-    """The lifelong lifetimes of a run that have rows, by agent and seed."""
+    """The lifelong lifetimes of a run that have rows, by agent and seed; without the damaged."""
     return [
-        read_lifetime(i.path, i.id, i.agent, i.seed)
+        read_lifetime(i.read(), i.id, i.agent, i.seed)
         for i in run.lifetimes()
-        if not i.expert and i.rows
+        if not i.expert and i.rows and i.status != "damaged"
     ]
 
 
-def read_experts(run: Run, measure: str | None = None) -> dict[str, dict[str, tuple[History, ...]]]:
-    """For each agent and task of a run: its finished single-task experts, by seed."""
+Experts = dict[str, dict[str, tuple[History, ...]]]
+
+
+def read_experts(
+    lifetimes: Sequence[LifetimeInfo], measure: str | None = None
+) -> tuple[Experts, dict[str, str]]:
+    """For each agent and task of a run: its finished single-task experts, by seed. And which of them
+    cannot be read, and why."""
     found: dict[str, dict[str, list[History]]] = {}
-    for info in run.lifetimes():
+    lost: dict[str, str] = {}
+    for info in lifetimes:
         if info.expert and info.status == "done":
-            history = read_lifetime(info.path, info.id, info.agent, info.seed, measure)
+            try:
+                history = read_lifetime(info.read(), info.id, info.agent, info.seed, measure)
+            except StoreError as e:
+                lost[info.id] = str(e)
+                continue
             found.setdefault(info.agent, {}).setdefault(info.expert, []).append(history)
-    return {a: {t: tuple(h) for t, h in tasks.items()} for a, tasks in found.items()}
+    return {a: {t: tuple(h) for t, h in tasks.items()} for a, tasks in found.items()}, lost

@@ -10,7 +10,6 @@ earlier commit says so in its claim, which makes the commits after that one void
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -21,11 +20,13 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from perdure.errors import LockedError, MissingObject
+from perdure.store import checkpoints
 from perdure.store.objects import ObjectStore
+from perdure.store.sealed import is_sealed, parse, seal
 
-FOLDER = "_journal"
+FOLDER, ROWS = "_journal", "rows"
 _NAME = re.compile(rf"{FOLDER}/(\d{{5,}})\.json")
-_HEAD = b'{"sha256": "%s",\n'
+_SEGMENT = re.compile(rf"{ROWS}/\d{{5,}}(-\d+)?\.parquet")
 
 
 @dataclass(frozen=True)
@@ -75,28 +76,38 @@ def encode(entry: Entry) -> bytes:
     for f in fields(entry):
         lines.append(f'"{f.name}": {json.dumps(getattr(entry, f.name), sort_keys=True)}')
     body = ",\n".join(lines).encode() + b"\n}\n"
-    return _HEAD % _sha(body) + body
+    return seal(body)
 
 
 def decode(data: bytes) -> Entry | None:
-    """The entry in an object, None if a single bit of it is not as it was written."""
-    size = len(_HEAD % _sha(b""))
-    head, body = data[:size], data[size:]
-    if head != _HEAD % _sha(body):
+    """The entry in an object, None if a single bit of it is not as it was written, or if it names
+    what no session writes."""
+    if not is_sealed(data):
         return None
     try:
-        values = json.loads(data)
+        values = parse(data)
         del values["sha256"]
         made = _KINDS[values.pop("kind")]
         if values.keys() != {f.name for f in fields(made)}:
             return None
-        return made(**values)
+        entry = made(**values)
+        return entry if _sound(entry) else None
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
-def _sha(data: bytes) -> bytes:
-    return hashlib.sha256(data).hexdigest().encode()
+def _sound(entry: Entry) -> bool:
+    """Whether an entry is of the kinds of values that a session writes, its objects under the names
+    that it gives them. A folder may come from anybody."""
+    if isinstance(entry, Session):
+        counts, texts = [entry.number, entry.keeps, entry.pid], [entry.token, entry.host]
+    else:
+        counts, texts = [entry.n, entry.count], [entry.token, entry.rows, entry.rows_sha]
+        if not _SEGMENT.fullmatch(str(entry.rows)) or not isinstance(entry.position, Mapping):
+            return False
+        if type(entry.done) is not bool or not checkpoints.sound(entry.checkpoint):
+            return False
+    return all(type(n) is int and n >= 0 for n in counts) and all(type(t) is str for t in texts)
 
 
 @dataclass

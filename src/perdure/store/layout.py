@@ -2,12 +2,16 @@
 
 ::
 
-    RUN/_meta/spec.json  jobs.json
+    RUN/_meta/spec.json  jobs.json  lock
     RUN/<agent>/<seed>/                   one lifetime
-        _meta/lifetime.json  progress.json  error.json  lock  sessions/00000.json …
+        _meta/lifetime.json  progress.json  error.json  repeat.json  crash.txt  lock
+        _meta/sessions/00000.json …
         _journal/00000.json …  rows/00000.parquet …  _ckpt/00000.npz …  _parts/…
         _video/index.json  *.mp4
     RUN/<agent>/experts/<task>/<seed>/    a single-task expert, the same inside
+
+A compact copy (:mod:`perdure.store.compact`) has ``_meta/compact.json`` besides, ``lifetime.json.gz``
+instead of ``lifetime.json``, and of a lifetime's folders only ``_meta``, ``_journal`` and ``rows``.
 
 Who wants to know or write any of it asks a :class:`RunFolder` or a :class:`LifetimeFolder`.
 """
@@ -15,32 +19,44 @@ Who wants to know or write any of it asks a :class:`RunFolder` or a :class:`Life
 from __future__ import annotations
 
 import hashlib
-import json
 import os
+import re
 import socket
 import time
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
-from perdure.errors import MissingObject, StoreError
-from perdure.store import journal
+from perdure.errors import StoreError
+from perdure.store import described, journal, side
 from perdure.store.checkpoints import BUNDLES, PARTS
+from perdure.store.files import refuse_links
 from perdure.store.location import store_at
 from perdure.store.lock import Lock
-from perdure.store.objects import ObjectStore, get_json, to_json
+from perdure.store.objects import ObjectStore, get_json, to_json, to_json_gz
+from perdure.store.places import EXPERTS, LifetimePlace, parts_of, place_of, run_of
+from perdure.store.rows import Owner
 
 SPEC = "_meta/spec.json"
 """What a run is known by."""
 VIDEO = "_video"
-ROWS = "rows"
-_JOBS = "_meta/jobs.json"
+ROWS = journal.ROWS
+_MARKS = {"_meta", journal.FOLDER, ROWS}
+"""Folders by which a lifetime's is known."""
+_JOBS, _COMPACT = "_meta/jobs.json", "_meta/compact.json"
 _DESCRIPTION, _PROGRESS, _ERROR = "_meta/lifetime.json", "_meta/progress.json", "_meta/error.json"
+_DESCRIPTION_GZ = f"{_DESCRIPTION}.gz"
+_REPEAT, _CRASH = "_meta/repeat.json", "_meta/crash.txt"
 _SESSIONS, _LOCK, _FILMS = "_meta/sessions", "_meta/lock", f"{VIDEO}/index.json"
+_SESSION = re.compile(rf"{_SESSIONS}/\d{{5,}}\.json")
+PLANNING = 60.0
+"""Seconds to wait for others who plan into the same folder; each takes some milliseconds."""
+MOST_CRASH = 64 << 10
+"""Bytes of a crash's stacks that are read."""
 QUIET = 5.0
 """Seconds without a new sign of life after which another machine's lifetime has stopped."""
 
-Status = Literal["waiting", "running", "failed", "interrupted", "done"]
+Status = Literal["waiting", "running", "failed", "interrupted", "damaged", "done"]
 
 
 class LifetimeFolder:
@@ -48,7 +64,9 @@ class LifetimeFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.store: ObjectStore = store_at(self.path)
+        self.job = "/".join(parts_of(self.path))
+        """Its folder below the run's."""
+        self.store: ObjectStore = store_at(self.path, run_of(self.path))
         self._entries: dict[str, journal.Entry] = {}
         self._beat: tuple[float, float] | None = None
         """The last sign of life from another machine, and when it was first seen."""
@@ -56,35 +74,70 @@ class LifetimeFolder:
     # What it is made of, and who has run it.
 
     def description(self) -> dict[str, Any] | None:
-        """What the lifetime is made of; None before it has begun."""
-        return self._mapping(_DESCRIPTION)
+        """What the lifetime is made of; None before it has begun. Corrupt if a bit of it has
+        changed, StoreError if it is another folder's."""
+        found = described.read(self.store, _DESCRIPTION, self.job)
+        return described.read(self.store, _DESCRIPTION_GZ, self.job) if found is None else found
 
     def write_description(self, values: Mapping[str, Any]) -> None:
         """Write what the lifetime is made of."""
-        self.store.put(_DESCRIPTION, to_json(values))
+        self.store.put(_DESCRIPTION, described.encode(values, self.job))
 
     @property
     def described_in(self) -> str:
         """Where the description is, for messages."""
         return self.store.where(_DESCRIPTION)
 
+    def trouble(self) -> str:
+        """Why the lifetime cannot be trusted, as far as is seen without a look at its rows: folder,
+        description and journal must be whole and agree. Empty if they do."""
+        try:
+            found, written = self.description(), self.journal()
+        except StoreError as e:
+            return str(e)
+        if found is not None:
+            wrong = described.disagreement(found, self.job)
+            return f"{self.described_in} {wrong}" if wrong else next(iter(written.notes), "")
+        return f"{self.described_in} is missing; {described.ANEW}" if written.length else ""
+
+    def owner(self) -> Owner | None:
+        """Whose rows must be here, by the folder's name and the description; None where they do not
+        tell."""
+        found, place = self.description(), place_of(self.job)
+        if found is None or place is None:
+            return None
+        return place.agent, place.seed, str(found.get("expert", ""))
+
     def sessions(self) -> list[dict[str, Any]]:
-        """Who ran it, with what and when, in order."""
-        return [found for name in self.session_names() if (found := _lenient(self.store, name))]
+        """Who ran it, with what and when, in order; without what cannot be read."""
+        found = (side.look(self.store, name)[0] for name in self.session_names())
+        return [side.fitting(values, side.SESSION)[0] for values in found if values]
 
     def session_names(self) -> tuple[str, ...]:
         """The objects of :meth:`sessions`."""
-        return self.store.list(_SESSIONS)
+        return tuple(n for n in self.store.list(_SESSIONS) if _SESSION.fullmatch(n))
 
     def write_session(self, number: int, values: Mapping[str, Any]) -> None:
         """Write who runs it now."""
         self.store.put(f"{_SESSIONS}/{number:05d}.json", to_json(values))
 
+    def copy_records(self, source: LifetimeFolder) -> None:
+        """Take over what another folder says of its lifetime and of how it was run, but not on which
+        machine: that is nobody's business where a run is published."""
+        self.store.put(
+            _DESCRIPTION_GZ, to_json_gz({**(source.description() or {}), "folder": self.job})
+        )
+        for name in source.session_names():
+            self.store.put(name, to_json(_without_machine(side.look(source.store, name)[0])))
+        self.store.put(_PROGRESS, to_json(_without_machine(source.progress())))
+        if found := source.repeat():
+            self.store.put(_REPEAT, to_json(found))
+
     # How it is doing.
 
     def progress(self) -> dict[str, Any]:
         """How far it was at its last sign of life; empty before the first."""
-        return _lenient(self.store, _PROGRESS)
+        return side.fitting(side.look(self.store, _PROGRESS)[0], side.PROGRESS)[0]
 
     def write_progress(self, values: Mapping[str, Any]) -> None:
         """Give a sign of life. It is no part of the log and never fsynced."""
@@ -94,13 +147,13 @@ class LifetimeFolder:
     def last_sign(self) -> float | None:
         """When it gave its last sign of life, by its own clock, in seconds since 1970."""
         found = self.progress().get("time")
-        return float(found) if isinstance(found, (int, float)) else None
+        return None if found is None else float(found)
 
     def error(self) -> dict[str, Any] | None:
         """Why it failed: ``error`` and ``traceback``; None if it did not."""
         if _ERROR not in self.store.list("_meta"):
             return None
-        return {"error": "", **_lenient(self.store, _ERROR)}
+        return {"error": "", **side.fitting(side.look(self.store, _ERROR)[0], side.ERROR)[0]}
 
     def write_error(self, error: str, traceback: str = "") -> None:
         """Leave word of a failure."""
@@ -115,8 +168,37 @@ class LifetimeFolder:
         """Where the error is, for messages."""
         return self.store.where(_ERROR)
 
+    def repeat(self) -> dict[str, Any]:
+        """What came of playing some episodes again; empty if none was."""
+        return side.fitting(side.look(self.store, _REPEAT)[0], side.REPEAT)[0]
+
+    def write_repeat(self, values: Mapping[str, Any]) -> None:
+        """Write what came of playing some episodes again."""
+        self.store.put(_REPEAT, to_json(values), durable=False)
+
+    def open_crash(self) -> IO[bytes] | None:
+        """A file for the fault handler, which needs one that is open; None where there can be
+        none."""
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+            return os.fdopen(os.open(self.path / _CRASH, flags, 0o644), "wb")
+        except OSError:
+            return None
+
+    def crash(self) -> str:
+        """What the fault handler wrote when compiled code crashed; empty if it did not."""
+        try:
+            return self.store.get(_CRASH)[:MOST_CRASH].decode(errors="replace").strip()
+        except StoreError:
+            return ""
+
+    def clear_crash(self) -> None:
+        """There was none."""
+        self.store.delete(_CRASH)
+
     def lock(self) -> Lock:
         """Tells who writes it, to processes that see the same disk. Nothing depends on it."""
+        refuse_links(run_of(self.path), (self.path / _LOCK).parent)
         return Lock(self.path / _LOCK)
 
     def journal(self) -> journal.Journal:
@@ -129,17 +211,23 @@ class LifetimeFolder:
         self._entries.clear()
 
     def status(self) -> Status:
-        """``done``, ``running``, ``failed``, ``interrupted``, or ``waiting`` if it has not begun.
+        """``done``, ``running``, ``failed``, ``interrupted``, ``damaged`` if it cannot be trusted, or
+        ``waiting`` if it has not begun.
 
         A lifetime runs while its lock is held, as far as that can be seen from here, or while
         another machine's signs of life go on.
         """
-        found = self.journal()
-        if found.done:
+        trouble = self.trouble()
+        if not trouble and self.journal().done:
             return "done"
-        if Lock.held(self.path / _LOCK) or self._beating():
-            return "running"
-        if not found.length and self.description() is None:
+        try:
+            if Lock.held(self.lock().path) or self._beating():
+                return "running"
+        except StoreError:
+            return "damaged"
+        if trouble:
+            return "damaged"
+        if not self.journal().length and self.description() is None:
             return "waiting"
         return "failed" if self.error() is not None else "interrupted"
 
@@ -160,16 +248,20 @@ class LifetimeFolder:
         seen = hashlib.sha256("\n".join(self.store.list(journal.FOLDER)).encode())
         for name in (_ERROR, _FILMS):
             try:
-                seen.update(self.store.get(name))
-            except MissingObject:
+                seen.update(self.store.get(name, side.LONGEST))
+            except StoreError:
                 seen.update(b"\0")
         return seen.hexdigest()
 
     # Films of its episodes; no row depends on them.
 
     def films(self) -> dict[str, Any] | None:
-        """The index of the films; None if there is none."""
-        return self._mapping(_FILMS)
+        """The index of the films; None if there is none that can be read."""
+        return side.look(self.store, _FILMS)[0] or None
+
+    def shown_films(self) -> list[dict[str, Any]]:
+        """The entries of the index that can be shown: whole, and of a film in this folder."""
+        return side.films(self.films() or {})
 
     def film(self, name: str) -> bytes:
         """One film; MissingObject if there is none of this name."""
@@ -197,14 +289,17 @@ class LifetimeFolder:
         folders = ("_meta", _SESSIONS, journal.FOLDER, VIDEO, ROWS, BUNDLES, PARTS)
         return [name for folder in folders for name in self.store.unfinished(folder)]
 
-    def _mapping(self, name: str) -> dict[str, Any] | None:
-        try:
-            found = get_json(self.store, name)
-        except MissingObject:
-            return None
-        if not isinstance(found, dict):
-            raise StoreError(f"{self.store.where(name)}: expected a JSON object, got {found!r}")
-        return found
+    def side_problems(self) -> list[str]:
+        """What is wrong with the objects that are only looked at, a sentence each."""
+        shapes = {_PROGRESS: side.PROGRESS, _ERROR: side.ERROR, _FILMS: side.FILMS}
+        shapes[_REPEAT] = side.REPEAT
+        shapes |= dict.fromkeys(self.session_names(), side.SESSION)
+        problems = [
+            why for name, shape in shapes.items() if (why := side.problem(self.store, name, shape))
+        ]
+        there = (*self.store.list("_meta"), *self.store.list(_SESSIONS))
+        strange = [n for n in there if n not in {_DESCRIPTION, _DESCRIPTION_GZ, _LOCK, *shapes}]
+        return problems + [f"{self.store.where(n)} is no file of a run's" for n in strange]
 
 
 class RunFolder:
@@ -231,7 +326,7 @@ class RunFolder:
 
     def write_spec(self, values: Mapping[str, Any]) -> None:
         """Write the specification."""
-        self.store.put(SPEC, to_json(values))
+        self._put_changed(SPEC, to_json(values))
 
     @property
     def spec_in(self) -> str:
@@ -239,12 +334,44 @@ class RunFolder:
         return self.store.where(SPEC)
 
     def jobs(self) -> dict[str, float]:
-        """Planned lifetimes and how long each is beside the others."""
-        return _lenient(self.store, _JOBS)
+        """Planned lifetimes and how long each is beside the others; what can be read of it."""
+        found, _ = side.look(self.store, _JOBS)
+        return {job: w for job, w in found.items() if place_of(job) and side.number(w) and w > 0}
+
+    def jobs_problem(self) -> str:
+        """Why :meth:`jobs` does not tell all that is planned; empty if it does."""
+        found, why = side.look(self.store, _JOBS)
+        if not why and len(self.jobs()) < max(len(found), 1):
+            why = f"{self.store.where(_JOBS)} {'is no plan' if found else 'is missing'}"
+        return f"{why}; {described.ANEW}" if why else ""
 
     def write_jobs(self, weights: Mapping[str, float]) -> None:
         """Write which lifetimes are planned."""
-        self.store.put(_JOBS, to_json(weights))
+        self._put_changed(_JOBS, to_json(weights))
+
+    def _put_changed(self, name: str, data: bytes) -> None:
+        # A finished run may be on a disk that cannot be written.
+        try:
+            if self.store.get(name, len(data)) == data:
+                return
+        except StoreError:
+            pass  # Whatever is there is put right, or that fails.
+        self.store.put(name, data)
+
+    @property
+    def compact(self) -> bool:
+        """Whether this is a compact copy, which can be read but not gone on with."""
+        return _COMPACT in self.store.list("_meta")
+
+    def copy_records(self, source: RunFolder) -> None:
+        """Take over a run's specification and jobs, as a compact copy."""
+        self.write_spec(source.spec())
+        self.write_jobs(source.jobs())
+        self.store.put(_COMPACT, to_json({"left out": ["checkpoints", "films", "hosts"]}))
+
+    def lock(self) -> Lock:
+        """Held by whoever changes what is planned."""
+        return Lock(self.path / _LOCK, PLANNING)
 
     def lifetime(self, job: str) -> LifetimeFolder:
         """The folder of one lifetime."""
@@ -252,19 +379,27 @@ class RunFolder:
 
     def lifetimes(self) -> list[str]:
         """Every lifetime that has begun; the single-task experts last."""
-        own, experts = [], []
-        for agent in self._folders(""):
-            for seed in self._folders(agent):
-                if seed != f"{agent}/experts":
-                    own.append(seed)
-                    continue
-                for task in self._folders(seed):
-                    experts += self._folders(task)
-        every = (*own, *experts)
-        return [j for j in every if f"{j}/{_DESCRIPTION}" in self.store.list(f"{j}/_meta")]
+        return [job for job, place in self.places().items() if place is not None]
 
-    def _folders(self, folder: str) -> list[str]:
-        return [f for f in self.store.folders(folder) if f.rpartition("/")[2][:1] not in "_."]
+    def places(self) -> dict[str, LifetimePlace | None]:
+        """Every folder that holds something of a lifetime, the single-task experts' last; None for
+        one that is not where a lifetime's is."""
+        found = sorted(self._search("", 4), key=lambda job: f"/{EXPERTS}/" in job)
+        return {job: place_of(job) for job in found}
+
+    def _search(self, folder: str, depth: int) -> Iterator[str]:
+        try:
+            below = self.store.folders(folder)
+        except StoreError:
+            yield folder  # A link, or unreadable: not passed over, whatever is in it.
+            return
+        names = {name.rpartition("/")[2] for name in below}
+        if folder and not names.isdisjoint(_MARKS):
+            yield folder
+        elif depth:
+            for name in below:
+                if name.rpartition("/")[2][:1] not in "_.":
+                    yield from self._search(name, depth - 1)
 
 
 def is_run(path: Path) -> bool:
@@ -281,10 +416,5 @@ def runs_below(folder: Path) -> Iterator[Path]:
         below[:] = sorted(d for d in below if not d.startswith((".", "_")))
 
 
-def _lenient(store: ObjectStore, name: str) -> dict[str, Any]:
-    """An object that is only looked at: empty if it is not there, or not what it should be."""
-    try:
-        found = json.loads(store.get(name).decode())
-    except (StoreError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+def _without_machine(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in values.items() if k not in ("host", "pid", "argv")}

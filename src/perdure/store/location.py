@@ -8,6 +8,6 @@ from perdure.store.disk import DiskStore
 from perdure.store.objects import ObjectStore
 
 
-def store_at(path: str | Path) -> ObjectStore:
-    """The store at a location."""
-    return DiskStore(Path(path))
+def store_at(path: str | Path, run: Path | None = None) -> ObjectStore:
+    """The store at a location, which is part of what is kept at ``run``."""
+    return DiskStore(Path(path), run)

@@ -6,19 +6,24 @@ depend on it (:mod:`perdure.store.journal`).
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
 import socket
+import stat
 import time
 from pathlib import Path
 
-from perdure.errors import LockedError
-from perdure.store.files import make_folder, typed
+from perdure.errors import LockedError, StoreError
+from perdure.store.files import linked, make_folder, typed
 
 PATIENCE = 0.5
 """Seconds to try for: someone who only asks whether the lock is held has it for a moment, and a
 killed owner may take a moment to die."""
+
+_ITSELF = os.O_NOFOLLOW | os.O_NONBLOCK
+"""No link is followed, no pipe waited for."""
 
 _mine: set[int] = set()
 
@@ -39,8 +44,8 @@ class Lock:
     A dead owner holds nothing: whatever killed it, the next process takes over.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, patience: float = PATIENCE) -> None:
+        self.path, self.patience = path, patience
         self._fd: int | None = None
 
     def acquire(self) -> None:
@@ -48,8 +53,10 @@ class Lock:
         if not self.path.parent.is_dir():
             make_folder(self.path.parent)
         try:
-            fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+            fd = os.open(self.path, os.O_RDWR | os.O_CREAT | _ITSELF, 0o644)
             try:
+                if not stat.S_ISREG(os.fstat(fd).st_mode):
+                    raise StoreError(f"{self.path} is not a regular file: remove it")
                 self._take(fd)
                 os.ftruncate(fd, 0)
                 who = {"pid": os.getpid(), "host": socket.gethostname()}
@@ -58,12 +65,14 @@ class Lock:
                 os.close(fd)
                 raise
         except OSError as e:
+            if e.errno == errno.ELOOP:
+                raise linked(self.path) from None
             raise typed(e, self.path) from e
         self._fd = fd
         _mine.add(fd)
 
     def _take(self, fd: int) -> None:
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + self.patience
         while not _flock(fd, fcntl.LOCK_EX):
             if time.monotonic() >= end:
                 raise LockedError(
@@ -89,10 +98,11 @@ class Lock:
 
     @staticmethod
     def held(path: Path) -> bool:
-        """Whether a live process holds the lock at this path."""
+        """Whether a live process holds the lock at this path, as far as can be seen: a file that
+        cannot be opened, or is a link, tells nothing."""
         try:
-            fd = os.open(path, os.O_RDONLY)
-        except FileNotFoundError:
+            fd = os.open(path, os.O_RDONLY | _ITSELF)
+        except OSError:
             return False
         try:
             # Shared, so that two who ask do not take each other for the owner.

@@ -39,9 +39,11 @@ _FOLDERS = (ROWS, BUNDLES, PARTS)
 class Lifetime:
     """The readable side of a lifetime's folder."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, owner: rows.Owner | None = None) -> None:
         self.folder = LifetimeFolder(path)
         self.path, self.store = self.folder.path, self.folder.store
+        self.owner = owner
+        """Whose rows these must be, where that is known."""
         self._reader = checkpoints.Reader(self.store)
         found = self.folder.journal()
         self.commits, self.notes = found.commits, found.notes
@@ -51,9 +53,12 @@ class Lifetime:
         """Commits whose checkpoint is."""
 
     @classmethod
-    def read(cls, path: str | Path, verify: bool = False) -> Lifetime:
-        """Read the journal; with ``verify``, check every object it names."""
-        life = cls(path)
+    def read(
+        cls, path: str | Path, verify: bool = False, owner: rows.Owner | None = None
+    ) -> Lifetime:
+        """Read the journal; with ``verify``, check every object it names. Rows of another than the
+        ``owner`` are never handed out: StoreError."""
+        life = cls(path, owner)
         if verify:
             life._verify_rows()
             life._verify_checkpoints()
@@ -66,7 +71,29 @@ class Lifetime:
 
     def segment(self, commit: Commit, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows of a commit; Corrupt if they are not as committed."""
-        return rows.decode(self._reader.get(commit.rows, commit.rows_sha), columns)
+        data = self._segment(commit)
+        try:
+            return rows.decode(data, columns)
+        except (pa.ArrowException, OSError, KeyError, IndexError) as e:
+            raise self._unreadable(commit, e) from e
+
+    def _segment(self, commit: Commit) -> bytes:
+        """The bytes of a segment, as they were committed and of the right lifetime."""
+        data = self._reader.get(commit.rows, commit.rows_sha)
+        if self.owner is not None and commit.count:
+            try:
+                found = rows.owners(data)
+            except (pa.ArrowException, OSError, AttributeError, IndexError) as e:
+                raise self._unreadable(commit, e) from e
+            if found != {self.owner}:
+                raise StoreError(
+                    f"{self.store.where(commit.rows)} holds rows of {_whose(*found)}, not of "
+                    f"{_whose(self.owner)}: the folder was moved or copied; put it back, or remove it"
+                )
+        return data
+
+    def _unreadable(self, commit: Commit, error: Exception) -> Corrupt:
+        return Corrupt(f"{self.store.where(commit.rows)} cannot be read as rows: {error}")
 
     def tables(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The committed rows, a table for each segment; Corrupt if one is not as committed."""
@@ -84,10 +111,15 @@ class Lifetime:
         """Every committed row."""
         return [row for table in self.tables() for row in rows.to_rows(table)]
 
+    def check_rows(self) -> None:
+        """Corrupt, or another StoreError, if any committed rows cannot be had."""
+        for table in self.tables(["exp"]):
+            del table
+
     def _verify_rows(self) -> None:
         for i, c in enumerate(self.commits):
             try:
-                self._reader.get(c.rows, c.rows_sha)
+                self._segment(c)
             except Corrupt as e:
                 self.notes.append(f"{e}; {back_to(i - 1)}")
                 del self.commits[i:]
@@ -122,6 +154,14 @@ class Lifetime:
         return self._reader.load(commit.checkpoint)
 
 
+def _whose(*owners: tuple[Any, ...]) -> str:
+    """Lifetimes in words."""
+    said = []
+    for agent, seed, expert in owners:
+        said.append(f"{agent}, seed {seed}" + (f", expert of {expert}" if expert else ""))
+    return " and ".join(sorted(said)) or "nobody"
+
+
 def sizes_of(commit: Commit) -> dict[str, int]:
     """The objects of a commit's checkpoint and their sizes."""
     return checkpoints.sizes(commit.checkpoint)
@@ -148,7 +188,7 @@ class LifetimeLog:
         # can never be named by one, and no later session uses a name that was there before it.
         there = [name for folder in _FOLDERS for name in self.store.list(folder)]
         unfinished = self.folder.unfinished()
-        life = Lifetime.read(self.path, verify=True)
+        life = Lifetime.read(self.path, verify=True, owner=self.identity)
         self.notes, self.commits = life.notes, life.commits
         self.resumed: dict[str, Any] | None = None
         """What the last commit holds of the agent and the loop."""

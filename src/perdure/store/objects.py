@@ -6,11 +6,13 @@ append, no rename and no lock: the log's safety rests on :meth:`ObjectStore.put_
 
 from __future__ import annotations
 
+import gzip
 import json
 from typing import Any, Protocol
 
 from perdure.errors import NameRefused, StoreError
 from perdure.store.files import Data
+from perdure.store.sealed import LONGEST, parse
 
 
 class ObjectStore(Protocol):
@@ -27,8 +29,9 @@ class ObjectStore(Protocol):
         """Write an object unless there is one; whether this call did. Of several who try at the same
         time, one does."""
 
-    def get(self, name: str) -> bytes:
-        """An object's bytes; MissingObject if there is none."""
+    def get(self, name: str, most: int | None = None) -> bytes:
+        """An object's bytes; MissingObject if there is none, StoreError if they are more than
+        ``most``."""
 
     def list(self, folder: str = "") -> tuple[str, ...]:
         """The names of the objects in a folder, in order; not of those in folders below it."""
@@ -63,9 +66,15 @@ def to_json(value: Any) -> bytes:
     return json.dumps(value, indent=1, sort_keys=True, allow_nan=False).encode() + b"\n"
 
 
+def to_json_gz(value: Any) -> bytes:
+    """Strict JSON, compressed; the same bytes for the same value."""
+    text = json.dumps(value, sort_keys=True, allow_nan=False)
+    return gzip.compress(text.encode(), mtime=0)
+
+
 def get_json(store: ObjectStore, name: str) -> Any:
     """An object that is JSON; a StoreError names it when it is not."""
     try:
-        return json.loads(store.get(name).decode())
+        return parse(store.get(name, LONGEST))
     except ValueError as e:
         raise StoreError(f"{store.where(name)} cannot be read as JSON: {e}") from e

@@ -23,6 +23,14 @@ def visible(text: str) -> str:
     return _UNSEEN.sub(lambda m: f"[U+{ord(m[0]):04X}]", text)
 
 
+def clipped(text: str, most: int = 4000) -> str:
+    """The text, or of a longer one its beginning and its end."""
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]} … ({len(text) - 2 * half:,} characters left out) … {text[-half:]}"
+
+
 def strict_json(value: Any, indent: int | None = 1) -> str:
     """``value`` as JSON without bare NaN or Infinity: what is not finite is null."""
     return json.dumps(plain(value), indent=indent, allow_nan=False)

@@ -1,19 +1,21 @@
-"""Reading a run: its lifetimes, their state, and their rows as one table."""
+"""Reading a run: its lifetimes, their state, what is missing, and their rows as one table."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from perdure.errors import StoreError
+from perdure.errors import Corrupt, PartialRun, StoreError
 from perdure.store import rows
 from perdure.store.layout import SPEC, LifetimeFolder, RunFolder
 from perdure.store.log import Lifetime
-
-_KEYS = {"format", "seed", "expert"}
+from perdure.store.places import LifetimePlace
+from perdure.store.survey import Gap, foreign, listed, missing
 
 
 @dataclass(frozen=True)
@@ -27,15 +29,22 @@ class LifetimeInfo:
     expert: str
     """Task id of a single-task expert, empty for a lifelong agent."""
     status: str
-    """``done``, ``running``, ``failed`` or ``interrupted``."""
+    """``done``, ``running``, ``failed``, ``interrupted``, or ``damaged``: its folder, its description,
+    its journal and the plan do not agree, and nothing that it holds counts."""
     error: str
+    """Why it failed, or what is damaged."""
     progress: dict[str, Any]
     rows: int
+    """How many are committed."""
 
     @property
     def description(self) -> dict[str, Any]:
         """What the lifetime is made of: agent, seed, curriculum outline."""
         return LifetimeFolder(self.path).description() or {}
+
+    def read(self, verify: bool = False) -> Lifetime:
+        """Its log, whose rows must be this lifetime's own."""
+        return Lifetime.read(self.path, verify, (self.agent, self.seed, self.expert))
 
 
 class Run:
@@ -51,69 +60,106 @@ class Run:
     @property
     def spec(self) -> dict[str, Any]:
         """The resolved specification."""
-        found: dict[str, Any] = self.folder.spec()
+        found = self.folder.spec()
+        if not isinstance(found, dict):
+            raise StoreError(f"{self.folder.spec_in} is not the specification of a run; restore it")
         return found
 
     def lifetimes(self) -> list[LifetimeInfo]:
-        """Every lifetime that has begun."""
-        infos = [self._info(job) for job in self.folder.lifetimes()]
+        """Every lifetime that has begun. Folders that are no lifetime of this run are not among them
+        (:meth:`gaps` names them)."""
+        spec = self.spec
+        places = [(job, p) for job, p in self.folder.places().items() if p is not None]
+        infos = [self._info(job, place, spec) for job, place in places]
+        infos = [info for info in infos if info.status != "waiting"]
         return sorted(infos, key=lambda i: (i.expert, i.agent, i.seed))
 
-    def _info(self, job: str) -> LifetimeInfo:
+    def _info(self, job: str, place: LifetimePlace, spec: Mapping[str, Any]) -> LifetimeInfo:
         folder = self.folder.lifetime(job)
-        description = folder.description() or {}
-        if not description.keys() >= _KEYS:
-            raise StoreError(
-                f"{folder.described_in} does not describe a lifetime: expected {sorted(_KEYS)}"
-            )
-        if description["format"] > rows.FORMAT:
-            raise StoreError(
-                f"{folder.path} has log format {description['format']}, this Perdure reads up to "
-                f"{rows.FORMAT}: upgrade it"
-            )
-        status = folder.status()
-        error = folder.error() if status != "done" else None
+        status: str = folder.status()
+        if status == "damaged":
+            return LifetimeInfo(job, folder.path, *place, status, folder.trouble(), {}, 0)
+        described = folder.description() or {}
+        error = foreign(described, job, spec)
+        if error:
+            status, error = "damaged", f"{folder.described_in} {error}"
+        elif status != "done" and (found := folder.error()):
+            error = str(found["error"])
+        expert = described.get("expert", place.task)
+        count = sum(c.count for c in folder.journal().commits)
         return LifetimeInfo(
-            job,
-            folder.path,
-            job.partition("/")[0],
-            description["seed"],
-            description["expert"],
-            status,
-            str(error["error"]) if error else "",
-            folder.progress(),
-            sum(c.count for c in folder.journal().commits),
+            job, folder.path, *place[:2], expert, status, error, folder.progress(), count
         )
 
-    def rows(self, *, experts: bool = False) -> pa.Table:
+    def gaps(
+        self, lifetimes: Sequence[LifetimeInfo] | None = None, *, verify: bool = False
+    ) -> list[Gap]:
+        """What keeps the run from being whole, against its plan: lifetimes that have not begun or not
+        ended, that are damaged, and folders that are none of its. ``lifetimes``, where they have just
+        been asked for, are not looked up again; with ``verify`` their rows are read too."""
+        infos = self.lifetimes() if lifetimes is None else lifetimes
+        known = {i.id: (i.status, i.error) for i in infos}
+        for info in infos if verify else ():
+            try:
+                if info.status != "damaged":
+                    info.read().check_rows()
+            except StoreError as e:
+                known[info.id] = ("damaged", str(e))
+        return missing(self.folder, known)
+
+    def rows(self, *, experts: bool = False, partial: bool = False) -> pa.Table:
         """All committed rows as one Arrow table; ``.to_pandas()`` for a data frame.
 
         ``experts`` chooses the single-task experts' rows instead of the lifelong agents'. Every
-        measure is a column.
+        measure is a column. Damage is an error, and lifetimes that did not end are a warning
+        (:class:`PartialRun`); with ``partial`` the good rows come without either.
         """
-        tables = [
-            table
-            for info in self.lifetimes()
-            if bool(info.expert) == experts
-            for table in Lifetime.read(info.path).tables()
-        ]
+        lifetimes = self.lifetimes()
+        if not partial:
+            gaps = self.gaps(lifetimes)
+            damaged = [gap for gap in gaps if gap.damage]
+            if damaged:
+                raise Corrupt(
+                    f"{listed(self.path, damaged)}; rows(partial=True) gives what is good"
+                )
+            if gaps:
+                warnings.warn(listed(self.path, gaps), PartialRun, stacklevel=2)
+        tables = []
+        for info in lifetimes:
+            if bool(info.expert) == experts and info.status != "damaged":
+                try:
+                    tables += list(info.read().tables())
+                except StoreError:
+                    if not partial:
+                        raise
         if not tables:
             return rows.flatten(rows.SCHEMA.empty_table())
         return rows.flatten(pa.concat_tables(tables))
 
     def verify(self) -> list[str]:
-        """What is damaged, a sentence each; empty if all is well."""
-        problems: list[str] = []
+        """What is damaged, a sentence each; empty if all is well. Lifetimes that have not ended are
+        no damage."""
+        problems = [str(gap) for gap in self.gaps() if gap.damage]
         for info in self.lifetimes():
-            life = Lifetime.read(info.path, verify=True)
-            problems += life.notes
-            last = life.commits[-1] if life.commits else None
-            if last is None or last.checkpoint is None or last.n in life.damaged:
-                continue
-            # What a lifetime resumes from must be there, and load; when it is done, it may be gone.
-            if not life.done or last in life.held():
-                try:
-                    life.load_state(last)
-                except StoreError as e:
-                    problems.append(str(e))
-        return problems
+            try:
+                problems += LifetimeFolder(info.path).side_problems()
+                problems += self._damage(info)
+            except StoreError as e:
+                problems.append(str(e))
+        return [p for p in dict.fromkeys(problems) if not any(p in q for q in problems if p != q)]
+
+    def _damage(self, info: LifetimeInfo) -> list[str]:
+        # Whose the rows of a lifetime are that is not where it belongs is no news.
+        life = (
+            info.read(verify=True) if info.status != "damaged" else Lifetime.read(info.path, True)
+        )
+        last = life.commits[-1] if life.commits else None
+        if last is None or last.checkpoint is None or last.n in life.damaged:
+            return life.notes
+        # What a lifetime resumes from must be there, and load; when it is done, it may be gone.
+        if not life.done or last in life.held():
+            try:
+                life.load_state(last)
+            except StoreError as e:
+                return [*life.notes, str(e)]
+        return life.notes

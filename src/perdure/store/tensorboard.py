@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,20 +22,20 @@ Point = tuple[int, dict[str, float]]
 """A step, and the scalars there by tag."""
 
 
-def write_tensorboard(run: Run, out: Path) -> list[Path]:
+def write_tensorboard(run: Run, out: Path, without: Collection[str] = ()) -> list[Path]:
     """Write a run's committed rows into a new folder; ``tensorboard --logdir OUT`` shows them.
 
     Every lifetime has a folder of its own, single-task experts too. The step is the number of
     learning steps (or examples) so far. ``learn_MEASURE/TASK`` is each learning experience,
     ``eval_MEASURE/TASK`` the mean of each evaluation block, ``adapt_…`` those of adapt blocks.
-    Experiences that a budget cut off are left out.
+    Experiences that a budget cut off are left out, and lifetimes whose ids are in ``without``.
     """
     try:
         from tensorboard.summary.writer.record_writer import RecordWriter
     except ImportError as e:
         raise MissingExtra("exporting to TensorBoard", "tensorboard") from e
 
-    infos = [info for info in run.lifetimes() if info.rows]
+    infos = [i for i in run.lifetimes() if i.rows and i.id not in without]
     if not infos:
         raise StoreError(f"{run.path} has no committed rows yet")
     with new_folder(out) as root:
@@ -43,7 +43,7 @@ def write_tensorboard(run: Run, out: Path) -> list[Path]:
             folder = root / info.id
             folder.mkdir(parents=True)
             with (folder / FILE).open("xb") as sink:
-                _write(RecordWriter(sink).write, points(info.path))
+                _write(RecordWriter(sink).write, points(info.read()))
     return [out / info.id for info in infos]
 
 
@@ -57,8 +57,8 @@ def _write(record: Callable[[bytes], Any], found: Iterator[Point]) -> None:
         record(Event(step=step, summary=Summary(value=values)).SerializeToString())
 
 
-def points(lifetime: Path) -> Iterator[Point]:
-    """The scalars of a lifetime's folder, in order."""
+def points(lifetime: Lifetime) -> Iterator[Point]:
+    """The scalars of a lifetime, in order."""
     means: dict[str, list[float]] = {}
     under_way: tuple[int, int] | None = None
     for row, measures in _rows(lifetime):
@@ -84,9 +84,9 @@ def _averaged(means: Mapping[str, list[float]]) -> dict[str, float]:
     return {tag: total / count for tag, (total, count) in means.items()}
 
 
-def _rows(lifetime: Path) -> Iterator[tuple[dict[str, Any], dict[str, float]]]:
+def _rows(lifetime: Lifetime) -> Iterator[tuple[dict[str, Any], dict[str, float]]]:
     """Each experience that ended by itself: its place and its measures."""
-    for table in Lifetime.read(lifetime).tables([*_PLACE, "steps", *MEASURES, "more"]):
+    for table in lifetime.tables([*_PLACE, "steps", *MEASURES, "more"]):
         for row in flatten(table).to_pylist():
             if row["status"] == "incomplete":
                 continue

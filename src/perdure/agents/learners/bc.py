@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,15 +13,24 @@ from torch import Tensor, nn
 
 from perdure.agents.networks.encoders import encoder_for, own_encoder
 from perdure.agents.networks.inputs import Inputs
-from perdure.agents.networks.learner import Minibatch, TorchLearner, network
+from perdure.agents.networks.learner import (
+    LEAST_STD,
+    Minibatch,
+    TorchLearner,
+    head_of_linear,
+    network,
+    new_rows,
+    pick_head,
+)
 from perdure.agents.networks.optimizers import OptimizerSettings, OptimizerSpec
 from perdure.agents.networks.settings import TorchSettings
+from perdure.agents.networks.tasks import Tasks
 from perdure.agents.networks.tensors import CPU, to_array, to_float, to_tensor
 from perdure.errors import AgentFault, SpecError
 from perdure.specs import takes_fields
 from perdure.types import Array, Batch, Context, Examples, Measures, Setup
 
-LEAST_STD = 0.1
+LEAST_INPUT_STD = 0.1
 """The least deviation that is divided by: numbers that hardly vary are not to become large."""
 OPTIMIZER = OptimizerSettings(schedule="inverse")
 
@@ -35,6 +44,7 @@ class BCSettings(TorchSettings):
     hidden: Sequence[int] = (256, 256, 256)
     standardise: bool = True
     network: str = ""
+    multihead: bool = False
     optimizer: OptimizerSpec = OPTIMIZER
 
 
@@ -62,7 +72,7 @@ class Standardise(nn.Module):
         if to_float(self.fitted) or len(inputs) < 2:
             return
         self.mean.copy_(inputs.mean(dim=0))
-        self.std.copy_(inputs.std(dim=0).clamp(min=LEAST_STD))
+        self.std.copy_(inputs.std(dim=0).clamp(min=LEAST_INPUT_STD))
         self.fitted.fill_(1.0)
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -74,7 +84,7 @@ class BCAgent(TorchLearner):
     """Learns each minibatch of demonstrations once, down the squared error.
 
     ``hidden`` are the widths of the layers; ``network=file.py:Net`` puts a network of one's own in
-    their place, as in the classifier. Inputs are standardised by the first minibatch unless
+    their place, as in the classifier; with ``multihead`` each task has a last layer of its own. Inputs are standardised by the first minibatch unless
     ``standardise`` is false. The network works on actions scaled to −1…1; what it says beyond the
     bounds is cut off when it acts.
 
@@ -97,6 +107,8 @@ class BCAgent(TorchLearner):
                 f"bc needs a bounded Box action space, got {space}; try classifier for classes"
             )
         self.inputs = Inputs(setup.observation_space, self.device)
+        self.tasks = Tasks(setup)
+        self.heads = len(self.tasks) if s.multihead else 1
         self.space = space
         low, high = space.low.astype(np.float32).ravel(), space.high.astype(np.float32).ravel()
         self.middle, self.half = (low + high) / 2, (high - low) / 2
@@ -109,14 +121,15 @@ class BCAgent(TorchLearner):
             else:
                 encoder, features = encoder_for(self.inputs, s.hidden, nn.ReLU)
             first = [] if self.standard is None else [self.standard]
-            return nn.Sequential(*first, encoder, nn.Linear(features, low.size))
+            return nn.Sequential(*first, encoder, nn.Linear(features, low.size * self.heads))
 
         self.net = network(setup, self.device, build)
         self.optimizer, self.max_grad = s.make_optimizer(self.net.parameters()), s.max_grad
 
     def act(self, obs: Any, ctx: Context) -> Array:
         with torch.inference_mode():
-            answers = to_array(self.net(self.inputs(obs)))
+            batch = {"obs": self.inputs(obs), **self.task_column(ctx)}
+            answers = to_array(self.predict(batch))
         actions = (answers * self.half + self.middle).reshape(-1, *self.space.shape)
         return np.clip(actions, self.space.low, self.space.high).astype(self.space.dtype)
 
@@ -126,9 +139,10 @@ class BCAgent(TorchLearner):
                 f"bc learns from demonstrations, got {type(batch).__name__}: expose it to epochs or "
                 "batches"
             )
-        rows = self.minibatch(batch)
+        rows = {**self.minibatch(batch), **self.task_column(ctx)}
         if self.standard is not None:
             self.standard.fit(rows["obs"])
+        self.collect(new_rows(rows))
         self.optimizer.advance(ctx.progress)
         return self.descend(rows)
 
@@ -138,14 +152,26 @@ class BCAgent(TorchLearner):
         return self.labelled(examples, scaled)
 
     def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
-        answers = self.predict(batch)
-        self.last_outputs = {"predictions": answers}
+        heads = self.predict_heads(batch)
+        answers = pick_head(heads, batch)
+        self.last_outputs = {"predictions": answers, "heads": heads}
         loss = nn.functional.mse_loss(answers, batch["targets"])
         return loss, {"loss": loss.detach()}
 
     def predict(self, batch: Minibatch) -> Tensor:
+        return pick_head(self.predict_heads(batch), batch)
+
+    def predict_heads(self, batch: Minibatch) -> Tensor:
         answers: Tensor = self.net(batch["obs"])
-        return answers
+        return answers.view(len(answers), self.heads, -1)
+
+    def head_parameters(self) -> Mapping[str, int]:
+        return head_of_linear(self.net, self.heads)
+
+    def output_fisher(self, batch: Minibatch, outputs: Tensor) -> Tensor:
+        """Actions scatter around the answers by what is left of the error."""
+        left = (batch["targets"] - outputs).square().mean(dim=0).clamp(min=LEAST_STD**2)
+        return left.reciprocal().expand_as(outputs)
 
 
 agent = BCAgent

@@ -12,8 +12,16 @@ from torch import Tensor, nn
 from perdure.agents.networks.checks import discrete_for
 from perdure.agents.networks.encoders import Dropout, encoder_for, own_encoder
 from perdure.agents.networks.inputs import Inputs
-from perdure.agents.networks.learner import Minibatch, TorchLearner, network
+from perdure.agents.networks.learner import (
+    Minibatch,
+    TorchLearner,
+    head_of_linear,
+    network,
+    new_rows,
+    pick_head,
+)
 from perdure.agents.networks.settings import Ranges, TorchSettings
+from perdure.agents.networks.tasks import Tasks
 from perdure.agents.networks.tensors import to_array, to_tensor
 from perdure.errors import AgentFault
 from perdure.specs import takes_fields
@@ -30,13 +38,15 @@ class ClassifierSettings(TorchSettings):
     convolutions: str = "plain"
     dropout: float = 0.0
     network: str = ""
+    multihead: bool = False
 
 
 class ClassifierAgent(TorchLearner):
     """Learns each minibatch once, down the cross-entropy. Labels are the action space.
 
     ``network=file.py:Net`` puts a network of one's own in the place of ``hidden``, ``convolutions``
-    and ``dropout``: ``Net(shape)`` is a module that gives features, which a linear head reads.
+    and ``dropout``: ``Net(shape)`` is a module that gives features, which a linear head reads. With
+    ``multihead`` each task has a head of its own, so that identity must be shown.
 
     Images pass ``convolutions`` first: ``plain``, ``none``, ``small`` or ``vgg16``. The
     preset ``openloris`` is the network of OpenLORIS-Object's authors (34.1 million parameters at
@@ -61,7 +71,9 @@ class ClassifierAgent(TorchLearner):
         s = settings
         space = discrete_for("classifier", setup.action_space)
         self.inputs = Inputs(setup.observation_space, self.device)
-        self.start = int(space.start)
+        self.start, self.classes = int(space.start), int(space.n)
+        self.tasks = Tasks(setup)
+        self.heads = len(self.tasks) if s.multihead else 1
 
         def drop() -> Dropout:
             return Dropout(s.dropout, lambda: self.rng)
@@ -74,7 +86,7 @@ class ClassifierAgent(TorchLearner):
                 encoder, features = encoder_for(
                     self.inputs, s.hidden, nn.ReLU, s.convolutions, dropped
                 )
-            return nn.Sequential(encoder, nn.Linear(features, int(space.n)))
+            return nn.Sequential(encoder, nn.Linear(features, self.classes * self.heads))
 
         self.net = network(setup, self.device, build)
         self.optimizer, self.max_grad = s.make_optimizer(self.net.parameters()), s.max_grad
@@ -82,7 +94,8 @@ class ClassifierAgent(TorchLearner):
     def act(self, obs: Any, ctx: Context) -> Array:
         self.net.eval()
         with torch.inference_mode():
-            best = to_array(self.net(self.inputs(obs)).argmax(dim=1))
+            batch = {"obs": self.inputs(obs), **self.task_column(ctx)}
+            best = to_array(self.predict(batch).argmax(dim=1))
         self.net.train()
         return best + self.start
 
@@ -92,8 +105,10 @@ class ClassifierAgent(TorchLearner):
                 f"classifier learns from labelled data, got {type(batch).__name__}: expose it to "
                 "epochs or batches"
             )
+        rows = {**self.minibatch(batch), **self.task_column(ctx)}
+        self.collect(new_rows(rows))
         self.optimizer.advance(ctx.progress)
-        return self.descend(self.minibatch(batch))
+        return self.descend(rows)
 
     def minibatch(self, examples: Examples) -> Minibatch:
         targets = to_tensor(examples.targets, self.device, torch.int64) - self.start
@@ -101,14 +116,21 @@ class ClassifierAgent(TorchLearner):
 
     def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
         features = self.encode(batch)
-        logits = self.decide(features)
-        self.last_outputs = {"features": features, "predictions": logits}
+        heads = self._heads(features)
+        logits = pick_head(heads, batch)
+        self.last_outputs = {"features": features, "predictions": logits, "heads": heads}
         loss = nn.functional.cross_entropy(logits, batch["targets"])
         right = (logits.argmax(dim=1) == batch["targets"]).float().mean()
         return loss, {"loss": loss.detach(), "accuracy": right}
 
     def predict(self, batch: Minibatch) -> Tensor:
-        return self.decide(self.encode(batch))
+        return pick_head(self.predict_heads(batch), batch)
+
+    def predict_heads(self, batch: Minibatch) -> Tensor:
+        return self._heads(self.encode(batch))
+
+    def head_parameters(self) -> Mapping[str, int]:
+        return head_of_linear(self.net, self.heads)
 
     def encode(self, batch: Minibatch) -> Tensor:
         """The features that the head reads."""
@@ -116,9 +138,12 @@ class ClassifierAgent(TorchLearner):
         return features
 
     def decide(self, features: Tensor) -> Tensor:
-        """The head's logits."""
+        """The logits of the one head."""
+        return self._heads(features)[:, 0]
+
+    def _heads(self, features: Tensor) -> Tensor:
         logits: Tensor = self.net[1](features)
-        return logits
+        return logits.view(-1, self.heads, self.classes)
 
 
 agent = ClassifierAgent

@@ -16,7 +16,14 @@ from perdure.agents.networks.checks import discrete_for, transitions_of
 from perdure.agents.networks.encoders import encoder_for
 from perdure.agents.networks.exploration import EpsilonGreedy
 from perdure.agents.networks.inputs import Inputs
-from perdure.agents.networks.learner import Minibatch, TorchLearner, network, pack, unpack
+from perdure.agents.networks.learner import (
+    Minibatch,
+    NewRows,
+    TorchLearner,
+    network,
+    pack,
+    unpack,
+)
 from perdure.agents.networks.ring import Ring
 from perdure.agents.networks.settings import Ranges, ReplaySettings
 from perdure.agents.networks.tensors import to_array, to_tensor
@@ -126,6 +133,8 @@ class DQNAgent(TorchLearner):
             **self.inputs.rows("obs", moves.obs),
             **self.inputs.rows("next_obs", moves.next_obs),
         )
+        newest = self.replay.newest(len(moves))
+        self.collect(NewRows(len(moves), lambda which: self._minibatch(newest[which])))
         due = (self.steps + len(moves)) // self.settings.every - self.steps // self.settings.every
         self.steps += len(moves)
         self.explore.learned += len(moves)
@@ -142,7 +151,10 @@ class DQNAgent(TorchLearner):
 
     def sample(self, rows: int) -> Minibatch:
         """A minibatch of the replay."""
-        found = self.replay.take(self.rng.integers(len(self.replay), size=rows))
+        return self._minibatch(self.rng.integers(len(self.replay), size=rows))
+
+    def _minibatch(self, indices: Array) -> Minibatch:
+        found = self.replay.take(indices)
         return {
             "obs": self.inputs(self.inputs.gather("obs", found)),
             "actions": to_tensor(found["actions"], self.device),

@@ -13,7 +13,13 @@ from torch import Tensor, nn
 from perdure.agents.networks.checks import transitions_of
 from perdure.agents.networks.encoders import encoder_for, with_linear_head
 from perdure.agents.networks.inputs import Inputs
-from perdure.agents.networks.learner import Minibatch, TorchLearner, network
+from perdure.agents.networks.learner import (
+    LEAST_STD,
+    Minibatch,
+    TorchLearner,
+    network,
+    new_rows,
+)
 from perdure.agents.networks.policies import Categorical, Policy, policy_for
 from perdure.agents.networks.rollout_buffer import (
     Baseline,
@@ -132,7 +138,7 @@ class PPOAgent(TorchLearner):
         },
     }
 
-    non_policy_parameters = ("policy.log_std",)
+    non_policy_parameters = ("policy.log_std", "critic.")
     net: ActorCritic
     value_weight = 0.5
 
@@ -169,6 +175,7 @@ class PPOAgent(TorchLearner):
     def update(self, progress: float = 0.0) -> Measures:
         """Learn the rollout, then forget it. ``progress`` is the part of the exposure that is done."""
         data = self.rollout_data()
+        self.collect(new_rows(data))
         n = len(data["obs"])
         parts = max(1, round(n / (self.settings.batch * self.rows.parallel_tasks)))
         totals: dict[str, float] = {}
@@ -224,6 +231,9 @@ class PPOAgent(TorchLearner):
     def predict(self, batch: Minibatch) -> Tensor:
         outputs: Tensor = self.net.actor(batch["obs"])
         return outputs
+
+    def output_fisher(self, batch: Minibatch, outputs: Tensor) -> Tensor:
+        return self.policy.fisher(outputs).clamp(max=LEAST_STD**-2)
 
     def state(self) -> dict[str, Array]:
         return {**super().state(), **self.rows.state()}

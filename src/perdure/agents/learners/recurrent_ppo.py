@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from perdure.agents.networks.checks import transitions_of
 from perdure.agents.networks.encoders import encoder_for
 from perdure.agents.networks.inputs import Inputs
-from perdure.agents.networks.learner import Minibatch, TorchLearner, network
+from perdure.agents.networks.learner import Minibatch, TorchLearner, network, new_rows
 from perdure.agents.networks.policies import Categorical, Policy, policy_for
 from perdure.agents.networks.rollout_buffer import gae
 from perdure.agents.networks.settings import Ranges, RolloutSettings
@@ -259,6 +259,7 @@ class RecurrentPPOAgent(TorchLearner):
     def update(self, progress: float = 0.0) -> Measures:
         """Learn the rollout, then forget it. ``progress`` is the part of the exposure that is done."""
         data = self.rollout_data()
+        self.collect(new_rows(data))
         n = len(data["obs"])
         parts = max(1, round(n / self.settings.batch))
         totals: dict[str, float] = {}

@@ -15,7 +15,14 @@ from torch import Tensor, nn
 
 from perdure.agents.networks.checks import transitions_of
 from perdure.agents.networks.inputs import Inputs
-from perdure.agents.networks.learner import Minibatch, TorchLearner, network
+from perdure.agents.networks.learner import (
+    LEAST_STD,
+    Minibatch,
+    NewRows,
+    TorchLearner,
+    network,
+    pick_head,
+)
 from perdure.agents.networks.ring import Ring
 from perdure.agents.networks.sac_networks import ActorCritic, followed_by_targets
 from perdure.agents.networks.settings import Ranges, ReplaySettings
@@ -98,7 +105,7 @@ class SACAgent(TorchLearner):
             "hidden": (256, 256, 256, 256),
         },
     }
-    non_policy_parameters = ("log_alpha",)
+    non_policy_parameters = ("critics.", "log_alpha")
     net: ActorCritic
 
     @takes_fields(SACSettings)
@@ -113,7 +120,8 @@ class SACAgent(TorchLearner):
         self.shape, self.dtype = space.shape, space.dtype
         actions = len(self.low)
         self.tasks = Tasks(setup)
-        tasks, heads = len(self.tasks), len(self.tasks) if s.multihead else 1
+        tasks = len(self.tasks)
+        self.heads = heads = tasks if s.multihead else 1
         self.net = network(
             setup,
             self.device,
@@ -190,6 +198,7 @@ class SACAgent(TorchLearner):
                 **self.inputs.rows("obs", rows_of(moves.obs, mine)),
                 **self.inputs.rows("next_obs", rows_of(moves.next_obs, mine)),
             )
+            self._collect(int(k), int(mine.sum()))
         before, self.steps = self.steps, self.steps + n
         if self.starting:
             return None
@@ -202,6 +211,15 @@ class SACAgent(TorchLearner):
         for _ in range(due):
             measures = self.update(ctx.progress)
         return measures
+
+    def _collect(self, task: int, count: int) -> None:
+        replay = self.replays[task]
+        newest = replay.newest(count)
+
+        def at(which: Array) -> Minibatch:
+            return self._minibatch(replay.take(newest[which]), np.full(len(which), task))
+
+        self.collect(NewRows(count, at))
 
     def update(self, progress: float = 0.0) -> Measures:
         """Learn one minibatch, and let the target follow. ``progress`` is the part of the exposure
@@ -219,29 +237,26 @@ class SACAgent(TorchLearner):
                 parts.append(replay.take(self.rng.integers(len(replay), size=self.settings.batch)))
                 tasks.append(np.full(self.settings.batch, k))
         rows = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
-        noise = self.rng.standard_normal((2, *rows["actions"].shape), np.float32)
-        arrays = {
-            "actions": rows["actions"],
-            "rewards": rows["rewards"],
-            "task": np.concatenate(tasks),
-            "noise": noise[0],
-            "next_noise": noise[1],
-        }
+        return self._minibatch(rows, np.concatenate(tasks))
+
+    def _minibatch(self, rows: Mapping[str, Array], task: Array) -> Minibatch:
         return {
             "obs": self.inputs(self.inputs.gather("obs", rows)),
             "next_obs": self.inputs(self.inputs.gather("next_obs", rows)),
             "alive": to_tensor(~rows["terminated"], self.device, torch.float32),
-            **{name: to_tensor(v, self.device) for name, v in arrays.items()},
+            "actions": to_tensor(rows["actions"], self.device),
+            "rewards": to_tensor(rows["rewards"], self.device),
+            "task": to_tensor(task, self.device),
         }
 
     def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
         net, task = self.net, batch["task"]
+        drawn = self.rng.standard_normal((2, *batch["actions"].shape), np.float32)
+        noise, next_noise = to_tensor(drawn, self.device)
         log_alpha = net.log_alpha[task]
         alpha = log_alpha.detach().exp()
         with torch.no_grad():
-            after, log_after = net.policy(
-                net.features(batch["next_obs"]), task, batch["next_noise"]
-            )
+            after, log_after = net.policy(net.features(batch["next_obs"]), task, next_noise)
             judged = batch["next_obs"]
             if self.target_encoder is not None:
                 judged = self.target_encoder(judged)
@@ -253,7 +268,7 @@ class SACAgent(TorchLearner):
         critic = (values - goal).square().mean(1).sum()
         # The critics judge the policy and are not moved by it; nor are the convolutions.
         obs = obs.detach()
-        chosen, log_prob = net.policy(obs, task, batch["noise"])
+        chosen, log_prob = net.policy(obs, task, noise)
         fixed = [p.detach() for p in self._critics()]
         worth = net.values(obs, chosen, task, fixed).amin(0)
         actor = (alpha * log_prob - worth).mean()
@@ -268,7 +283,20 @@ class SACAgent(TorchLearner):
 
     def predict(self, batch: Minibatch) -> Tensor:
         """The policy's mean and log deviation: what distillation keeps."""
-        return torch.cat(self.net.gaussian(self.net.features(batch["obs"]), batch["task"]), 1)
+        return pick_head(self.predict_heads(batch), batch)
+
+    def predict_heads(self, batch: Minibatch) -> Tensor:
+        return self.net.gaussians(self.net.features(batch["obs"]))
+
+    def head_parameters(self) -> Mapping[str, int]:
+        last = len(self.net.actor.weights) - 1
+        names = (f"actor.weights.{last}", f"actor.biases.{last}") if self.heads > 1 else ()
+        return dict.fromkeys(names, 2)
+
+    def output_fisher(self, batch: Minibatch, outputs: Tensor) -> Tensor:
+        mean, log_std = outputs.chunk(2, dim=1)
+        precision = torch.exp(-2 * log_std).clamp(max=LEAST_STD**-2)
+        return torch.cat([precision, torch.full_like(mean, 2.0)], 1)
 
     def enter(self, ctx: Context) -> None:
         super().enter(ctx)

@@ -15,7 +15,13 @@ from torch import Tensor, nn
 from perdure.agents.networks.checks import transitions_of
 from perdure.agents.networks.encoders import mlp, with_linear_head
 from perdure.agents.networks.inputs import Inputs
-from perdure.agents.networks.learner import Minibatch, TorchLearner, network
+from perdure.agents.networks.learner import (
+    LEAST_STD,
+    Minibatch,
+    NewRows,
+    TorchLearner,
+    network,
+)
 from perdure.agents.networks.policies import Categorical, Policy, policy_for
 from perdure.agents.networks.rollout_buffer import RolloutBuffer, advantages_and_returns
 from perdure.agents.networks.settings import Ranges, RolloutSettings
@@ -112,7 +118,7 @@ class TEAgent(TorchLearner):
         "garage": {"embedding": 4, "window": 6, "widest": 0.2, "rollout": 1024},
     }
 
-    non_policy_parameters = ("policy.log_std",)
+    non_policy_parameters = ("policy.log_std", "inference.")
     net: Embedding
 
     @takes_fields(TESettings)
@@ -186,17 +192,24 @@ class TEAgent(TorchLearner):
         """Learn the rollout, then forget it. ``progress`` is the part of the exposure that is done."""
         data, windows = self.rollout_data()
         n = len(data["obs"])
+        self.collect(
+            NewRows(n, lambda rows: self._rows(data, windows, to_tensor(rows, self.device)))
+        )
         parts = max(1, round(n / (self.settings.batch * self.rows.parallel_tasks)))
         totals: dict[str, float] = {}
         for _ in range(self.settings.epochs):
             order = to_tensor(self.rng.permutation(n), self.device)
             for rows in order.tensor_split(parts):
                 self.optimizer.advance(progress)
-                some = {"window": windows(rows), **{k: v[rows] for k, v in data.items()}}
+                some = self._rows(data, windows, rows)
                 for name, value in self.descend(some).items():
                     totals[name] = totals.get(name, 0.0) + value
         self.rows.clear()
         return {name: total / (self.settings.epochs * parts) for name, total in totals.items()}
+
+    @staticmethod
+    def _rows(data: Minibatch, windows: Callable[[Tensor], Tensor], rows: Tensor) -> Minibatch:
+        return {"window": windows(rows), **{k: v[rows] for k, v in data.items()}}
 
     def rollout_data(self) -> tuple[Minibatch, Callable[[Tensor], Tensor]]:
         """The rollout as one batch, with advantages of the augmented rewards; and the function that
@@ -263,6 +276,9 @@ class TEAgent(TorchLearner):
         z = self.point(batch["task"], batch["noise"])
         outputs: Tensor = self.net.actor(torch.cat([batch["obs"], z], 1))
         return outputs
+
+    def output_fisher(self, batch: Minibatch, outputs: Tensor) -> Tensor:
+        return self.policy.fisher(outputs).clamp(max=LEAST_STD**-2)
 
     def state(self) -> dict[str, Array]:
         return {**super().state(), **self.rows.state(), "noise": self.noise.copy()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from math import isinf
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from perdure.agent import Agent
 from perdure.agents.networks.inputs import Inputs, channels_last
 from perdure.agents.networks.optimizers import Optimizer
+from perdure.agents.networks.tasks import Tasks
 from perdure.agents.networks.tensors import resolve_device, to_array, to_floats, to_tensor
 from perdure.seeds import seed_for
 from perdure.types import Array, Context, Examples, Setup, State
@@ -26,6 +28,34 @@ Minibatch: TypeAlias = Mapping[str, Tensor]
 """Named tensors whose rows belong together; ``obs`` holds the network's inputs."""
 
 N = TypeVar("N", bound=nn.Module)
+
+
+@dataclass(frozen=True, slots=True)
+class NewRows:
+    """Rows of the present task that were not shown before. Most of a long task's rows are kept by
+    nobody, so they are made when they are asked for."""
+
+    count: int
+    at: Callable[[Array], Minibatch]
+    """The rows at these indices."""
+
+
+def new_rows(batch: Minibatch) -> NewRows:
+    """All rows of a minibatch."""
+    first = next(iter(batch.values()))
+
+    def at(indices: Array) -> Minibatch:
+        if len(indices) == len(first):
+            return batch
+        where = to_tensor(indices, first.device)
+        return {name: v[where] for name, v in batch.items()}
+
+    return NewRows(len(first), at)
+
+
+LEAST_STD = 0.01
+"""A policy that has become sure counts as one of this deviation, in units of its action space: the
+information about it grows without bound, and would be the only one."""
 
 
 class TorchAgent(Agent):
@@ -60,7 +90,12 @@ class TorchLearner(TorchAgent):
     sequences: bool = False
     """Whether a row of a minibatch is a whole sequence, with a prediction for each of its steps."""
     non_policy_parameters: tuple[str, ...] = ()
-    """Parameters that only steer learning and are no part of predictions, such as a temperature."""
+    """How the names begin of parameters that only steer learning and are no part of predictions:
+    critics, a temperature."""
+    heads: int = 1
+    """How many heads it reads predictions from; several are one for each task of ``tasks``, and
+    minibatches then have a column ``task``."""
+    tasks: Tasks
     strategy: Strategy | None = None
     """How the past is kept; None is to keep nothing."""
     last_outputs: Mapping[str, Tensor] = {}
@@ -81,6 +116,10 @@ class TorchLearner(TorchAgent):
             batch["index"] = to_tensor(examples.indices, self.device, torch.int64)
         return batch
 
+    def task_column(self, ctx: Context) -> dict[str, Tensor]:
+        """The column ``task`` of a minibatch, where there is a head for each."""
+        return {"task": to_tensor(self.tasks.of(ctx), self.device)} if self.heads > 1 else {}
+
     @abstractmethod
     def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
         """The differentiable loss on a minibatch, and measures worth logging."""
@@ -89,9 +128,31 @@ class TorchLearner(TorchAgent):
     def predict(self, batch: Minibatch) -> Tensor:
         """The network's differentiable outputs for ``batch["obs"]``: what distillation keeps."""
 
+    def predict_heads(self, batch: Minibatch) -> Tensor:
+        """What every head predicts, (rows, heads, outputs)."""
+        return self.predict(batch).unsqueeze(1)
+
+    def head_parameters(self) -> Mapping[str, int]:
+        """Names of the heads' parameters, where there is a head for each task, with the axis along
+        which the heads lie side by side."""
+        return {}
+
+    def output_fisher(self, batch: Minibatch, outputs: Tensor) -> Tensor:
+        """The diagonal of the Fisher information that real-valued predictions have about the
+        distribution they describe: for the mean of a Gaussian 1/σ², for its log σ 2. Without a
+        distribution of its own a learner counts as one of unit variance. The rows are a sample of a
+        task. A deviation below :data:`LEAST_STD` is to count as that."""
+        return torch.ones_like(outputs)
+
     def parameters(self) -> dict[str, nn.Parameter]:
         """What is learned, by name."""
         return dict(self.net.named_parameters())
+
+    def collect(self, rows: NewRows) -> None:
+        """Show the strategy what comes in, each row once, in the order it came. A sample of the past
+        is drawn from these: minibatches repeat what is old."""
+        if self.strategy is not None:
+            self.strategy.collect(rows)
 
     def enter(self, ctx: Context) -> None:
         if ctx.learning and ctx.event == "block":
@@ -127,6 +188,19 @@ class TorchLearner(TorchAgent):
     def load(self, state: State) -> None:
         unpack(self.net, "net", state)
         self.optimizer.load("optimizer", state)
+
+
+def pick_head(outputs: Tensor, batch: Minibatch) -> Tensor:
+    """Each row's own head of (rows, heads, outputs)."""
+    if outputs.shape[1] == 1:
+        return outputs[:, 0]
+    return outputs[torch.arange(len(outputs), device=outputs.device), batch["task"]]
+
+
+def head_of_linear(net: nn.Module, heads: int) -> dict[str, int]:
+    """:meth:`TorchLearner.head_parameters` of a network whose last layer is linear."""
+    last = [name for name, _ in net.named_parameters()][-2:]
+    return dict.fromkeys(last, 0) if heads > 1 else {}
 
 
 def network(setup: Setup, device: torch.device, build: Callable[[], N]) -> N:

@@ -43,6 +43,10 @@ class Policy(nn.Module):
     def terms(self, outputs: Tensor) -> Tensor:
         """All that fixes each row's distribution, learned spreads included."""
 
+    def fisher(self, outputs: Tensor) -> Tensor:
+        """The diagonal of the Fisher information about the distribution in real-valued outputs."""
+        return torch.ones_like(outputs)
+
     @abstractmethod
     def divergence(self, old: Tensor, new: Tensor) -> Tensor:
         """Kullback and Leibler's D(old ‖ new) of each row, given the :meth:`terms` of both."""
@@ -123,6 +127,10 @@ class Gaussian(Policy):
     def terms(self, outputs: Tensor) -> Tensor:
         """Means and log standard deviations."""
         return torch.cat([outputs, self.log_std.expand_as(outputs)], dim=1)
+
+    def fisher(self, outputs: Tensor) -> Tensor:
+        """1/σ² of each mean."""
+        return torch.exp(-2 * self.log_std).expand_as(outputs)
 
     def divergence(self, old: Tensor, new: Tensor) -> Tensor:
         """Σ log(τ/σ) + (σ² + (μ − ν)²) / 2τ² − ½, for N(μ, σ) and N(ν, τ)."""

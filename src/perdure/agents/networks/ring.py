@@ -46,6 +46,10 @@ class Ring:
             self._columns[name].write(where, value)
         self.written += rows
 
+    def newest(self, rows: int) -> Array:
+        """Indices of the rows added last, the oldest of them first."""
+        return np.arange(self.written - rows, self.written) % self.capacity
+
     def take(self, indices: Array, names: Iterable[str] = ()) -> dict[str, Array]:
         """The rows at these indices, of all columns or of those named."""
         return {name: self.columns[name][indices] for name in names or self.columns}

@@ -84,9 +84,13 @@ class ActorCritic(nn.Module):
 
     def gaussian(self, obs: Tensor, task: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and log standard deviation before the squashing."""
-        out = self.pick(self.actor(obs)[0].view(len(obs), self.heads, -1), task)
-        mean, log_std = out.chunk(2, dim=1)
-        return mean, log_std.clamp(*LOG_STD)
+        mean, log_std = self.pick(self.gaussians(obs), task).chunk(2, dim=1)
+        return mean, log_std
+
+    def gaussians(self, obs: Tensor) -> Tensor:
+        """Means and log standard deviations of every head, (rows, heads, 2 × actions)."""
+        mean, log_std = self.actor(obs)[0].view(len(obs), self.heads, -1).chunk(2, dim=2)
+        return torch.cat([mean, log_std.clamp(*LOG_STD)], 2)
 
     def values(
         self, obs: Tensor, actions: Tensor, task: Tensor, parameters: Sequence[Tensor] | None = None

@@ -15,7 +15,7 @@ from math import inf
 import torch
 
 from perdure.agents.networks.checks import check_ranges
-from perdure.agents.networks.learner import Minibatch, TorchLearner
+from perdure.agents.networks.learner import Minibatch, NewRows, TorchLearner
 from perdure.agents.networks.tensors import to_float
 from perdure.agents.strategies.base import Strategy
 from perdure.agents.strategies.row_memory import Quotas, RowFormat, rows_of
@@ -38,9 +38,11 @@ class AGEM(Strategy):
     def begin(self) -> None:
         self.memory.begin()
 
+    def collect(self, rows: NewRows) -> None:
+        self.memory.offer(rows, self.rng)
+
     def extend(self, batch: Minibatch) -> Minibatch:
         self.now = rows_of(batch)
-        self.memory.offer(batch, self.rng)
         return batch
 
     def project(self) -> None:

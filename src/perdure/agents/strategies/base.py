@@ -1,6 +1,7 @@
 """What a strategy is: hooks around a learner's steps, and a word when a task begins and ends.
 
-One step of a learner, ``descend``, with a strategy::
+A learner shows the strategy what comes in once, by ``collect``; from that a sample of the past is
+kept. One step of a learner, ``descend``, with a strategy::
 
     batch = strategy.extend(batch)              # add rows of the past
     loss = strategy.objective(batch, loss)      # add a penalty
@@ -22,7 +23,7 @@ from torch import Tensor
 
 from perdure import registry
 from perdure.agent import Agent
-from perdure.agents.networks.learner import Minibatch, TorchLearner
+from perdure.agents.networks.learner import Minibatch, NewRows, TorchLearner
 from perdure.agents.task_boundary import TaskBoundary
 from perdure.errors import PerdureError, SpecError
 from perdure.types import Array, Batch, Block, Context, Measures, ResultsSoFar, State, Transitions
@@ -46,6 +47,10 @@ NEEDS: dict[str, tuple[Callable[[Offers], bool], str]] = {
     "rows": (
         lambda learner: not learner.sequences,
         "its minibatches are sequences, and this strategy reads one prediction for each row",
+    ),
+    "one head": (
+        lambda learner: learner.heads == 1,
+        "it has a head for each task, and this strategy makes inputs that belong to none",
     ),
     "encoder": (
         lambda learner: hasattr(learner, "encode") and hasattr(learner, "decide"),
@@ -141,6 +146,15 @@ class Strategy:
         """The present task's part of the loss: ``weight``, or its fair share, 1 / the number of
         tasks so far."""
         return self.weight or 1 / max(self.tasks, 1)
+
+    def present_heads(self) -> list[int]:
+        """The heads of the tasks being learned, where each task has one."""
+        if self.learner.heads == 1:
+            return []
+        return [self.learner.tasks.numbers[task] for task in self.task.split("\n")]
+
+    def collect(self, rows: NewRows) -> None:
+        """Rows of the present task, each given once; a data set's come again with every epoch."""
 
     def extend(self, batch: Minibatch) -> Minibatch:
         """The minibatch to learn from."""

@@ -31,7 +31,7 @@ class DGR(Strategy):
     the generator is that of OpenLORIS-Object's authors; ``openloris-small`` has one for two cores.
     """
 
-    needs = ("data", "logits")
+    needs = ("data", "logits", "one head")
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "openloris-small": {"generator": (200,), "latent": 50},
     }
@@ -68,7 +68,7 @@ class DGR(Strategy):
         reconstruction = vae.loss(batch["obs"], self.rng)
         if source is not None and teacher is not None:
             replayed = {"obs": source.decoder.sample(len(batch["obs"]), self.rng)}
-            labels = predictions(self.learner, teacher, replayed)
+            labels = predictions(self.learner, teacher, replayed)[:, 0]
             kept = self.distance(self.learner.predict(replayed), labels)
             loss = self.present * loss + (1 - self.present) * kept
             past = vae.loss(replayed["obs"], self.rng)

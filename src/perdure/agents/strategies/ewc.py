@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 from torch import Tensor
 
 from perdure.agents.networks.checks import check_ranges
-from perdure.agents.networks.learner import Minibatch, TorchLearner
+from perdure.agents.networks.learner import NewRows, TorchLearner
 from perdure.agents.strategies.base import Strategy
 from perdure.agents.strategies.fisher import Labels, check_labels, fisher
 from perdure.agents.strategies.quadratic_penalty import QuadraticPenalty
@@ -62,9 +62,8 @@ class EWC(Strategy):
     def begin(self) -> None:
         self.seen.clear()
 
-    def extend(self, batch: Minibatch) -> Minibatch:
-        self.seen.offer(batch, self.rng)
-        return batch
+    def collect(self, rows: NewRows) -> None:
+        self.seen.offer(rows, self.rng)
 
     def importance(self) -> Tensor | None:
         """The Fisher information of the task that ends; None if nothing was learned in it."""

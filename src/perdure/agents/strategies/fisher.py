@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from perdure.agents.networks.learner import Minibatch, TorchLearner
 from perdure.agents.networks.tensors import to_tensor
-from perdure.agents.strategies.persample import Score, evaluating, mean_gradients
-from perdure.agents.strategies.row_memory import rows_of
+from perdure.agents.strategies.persample import Score, chunks, evaluating, mean_gradients
 from perdure.errors import SpecError
 
 Labels = Literal["predicted", "sampled", "given"]
@@ -23,10 +22,10 @@ def check_labels(strategy: str, learner: TorchLearner, labels: Labels) -> None:
     """Refuse labels that are no choice, or none with this learner."""
     if labels not in LABELS:
         raise SpecError(f"{strategy}: labels must be one of {', '.join(LABELS)}, got {labels!r}")
-    if labels == "given" and not learner.replayable:
+    if labels == "given" and "data" not in learner.learns_from:
         raise SpecError(
-            f"{strategy}: labels='given' needs a loss that means something on a single row; that of "
-            f"{type(learner).__name__} compares the rows of a minibatch. Use labels='sampled'"
+            f"{strategy}: labels='given' needs labelled data, and {type(learner).__name__} learns "
+            "from environments. Use labels='sampled'"
         )
 
 
@@ -40,19 +39,21 @@ def fisher(
     """Mean over samples of (∂ −log p(y|x) / ∂θ)².
 
     ``y`` is the most probable class, one drawn from the predictions, or the one given with the
-    data (the gradient is then that of the learner's own loss). Real-valued predictions are taken as
-    means of Gaussians of unit variance. There the most probable y has no gradient, so that
-    both ``predicted`` and ``sampled`` draw it.
+    data (the gradient is then that of the learner's own loss). Real-valued predictions describe the
+    distribution that the learner says, by its :meth:`~TorchLearner.output_fisher`: a Gaussian
+    policy's mean and deviation, say. There the most probable y has no gradient, so that both
+    ``predicted`` and ``sampled`` draw it.
     """
     score: Score = partial(_negative_log_likelihood, learner)
     if labels == "given":
         score = partial(_loss, learner)
     elif labels == "sampled" or learner.predicts == "regression":
         with torch.no_grad(), evaluating(learner.net):
-            width = learner.predict({name: v[:1] for name, v in rows.items()}).shape[1]
-        draw = rng.gumbel if learner.predicts == "logits" else rng.standard_normal
-        drawn = draw(size=(rows_of(rows), width))
-        noise = to_tensor(drawn, learner.device, torch.float32)
+            outputs = torch.cat([learner.predict(part) for part in chunks(rows)])
+            draw = rng.gumbel if learner.predicts == "logits" else rng.standard_normal
+            noise = to_tensor(draw(size=tuple(outputs.shape)), learner.device, torch.float32)
+            if learner.predicts == "regression":
+                noise *= learner.output_fisher(rows, outputs).sqrt()
         rows = {**rows, "fisher noise": noise}
     return mean_gradients(learner, rows, score, torch.square, group)
 
@@ -68,5 +69,5 @@ def _negative_log_likelihood(learner: TorchLearner, rows: Minibatch) -> Tensor:
         scores = found.detach() if noise is None else found.detach() + noise
         return nn.functional.cross_entropy(found, scores.argmax(dim=1))
     assert noise is not None
-    # With y = mean + noise the gradient of ½(y − mean)² is that of −noise · mean.
+    # The gradient of −log p in the outputs: of mean 0, and its variance is their Fisher information.
     return -(noise * found).sum(dim=1).mean()

@@ -37,10 +37,10 @@ class FrozenCopy(Generic[N]):
 
 
 def predictions(learner: TorchLearner, net: nn.Module, batch: Minibatch) -> Tensor:
-    """What the learner would predict with another network of the same shape."""
+    """What every head would predict with another network of the same shape, (rows, heads, outputs)."""
     live, learner.net = learner.net, net
     try:
         with torch.no_grad():
-            return learner.predict(batch)
+            return learner.predict_heads(batch)
     finally:
         learner.net = live

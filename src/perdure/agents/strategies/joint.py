@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from perdure.agents.networks.learner import Minibatch, TorchLearner
+from perdure.agents.networks.learner import Minibatch, NewRows, TorchLearner
 from perdure.agents.networks.tensors import to_tensor
 from perdure.agents.strategies.base import Strategy
 from perdure.agents.strategies.row_memory import Distinct, RowFormat, rows_of
@@ -36,8 +36,10 @@ class Joint(Strategy):
     def begin(self) -> None:
         self.memory.append(Distinct(self.learner.inputs, RowFormat(self.learner)))
 
+    def collect(self, rows: NewRows) -> None:
+        self.memory[-1].offer(rows.at(np.arange(rows.count)))
+
     def extend(self, batch: Minibatch) -> Minibatch:
-        self.memory[-1].offer(batch)
         past = [task for task in self.memory[:-1] if len(task)]
         if not past:
             return batch

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from perdure.agents.networks.checks import check_ranges
-from perdure.agents.networks.learner import Minibatch, TorchLearner
+from perdure.agents.networks.learner import Minibatch, NewRows, TorchLearner
 from perdure.agents.strategies.base import Strategy
 from perdure.agents.strategies.persample import mean_gradients
 from perdure.agents.strategies.quadratic_penalty import QuadraticPenalty
@@ -38,9 +38,8 @@ class MAS(Strategy):
     def begin(self) -> None:
         self.seen.clear()
 
-    def extend(self, batch: Minibatch) -> Minibatch:
-        self.seen.offer(batch, self.rng)
-        return batch
+    def collect(self, rows: NewRows) -> None:
+        self.seen.offer(rows, self.rng)
 
     def end(self) -> None:
         if not len(self.seen):

@@ -12,7 +12,9 @@ Evaluation of task k, where identity is known, uses f_k; a task that is being le
 learned, uses all weights. A task ends when the next one begins, so that it is first evaluated before
 pruning and from then on after it. A layer is any parameter of two or more dimensions, so recurrent
 weights and tokens are covered. Biases, norm layers with their running statistics, and whatever else
-is no layer belong to the first task, except what only steers learning.
+is no layer belong to the first task. As in Continual World (Wołczyk et al., 2021), what only steers
+learning, such as critics, is not pruned and stays free, and so is a head that only one task uses: it
+is fixed when its task ends.
 
 A learner whose loss means nothing on rows of the past, such as PPO, is retrained to answer them as
 it did before it was pruned.
@@ -31,7 +33,7 @@ from torch import Tensor, nn
 
 from perdure import arrays
 from perdure.agents.networks.checks import check_ranges
-from perdure.agents.networks.learner import Minibatch, TorchLearner
+from perdure.agents.networks.learner import Minibatch, NewRows, TorchLearner
 from perdure.agents.networks.tensors import to_array, to_float, to_tensor
 from perdure.agents.strategies.base import Strategy
 from perdure.agents.strategies.distillation import soft, squared_error
@@ -70,15 +72,18 @@ class PackNet(Strategy):
         self.held = weights.clone()
         """Which weights may not move now, and their values."""
         self.layers, self.others, self.norms = _layers(learner)
+        self.head_of = _heads(learner)
 
     def begin(self) -> None:
         self.seen.clear()
         self.rows = 0
 
+    def collect(self, rows: NewRows) -> None:
+        self.seen.offer(rows, self.rng)
+
     def extend(self, batch: Minibatch) -> Minibatch:
         if not self.retraining:
             self.rows = max(self.rows, rows_of(batch))
-            self.seen.offer(batch, self.rng)
         if self.past:
             for norm in self.norms:
                 norm.eval()
@@ -126,6 +131,8 @@ class PackNet(Strategy):
             weights[where].masked_fill_(self.owner[where] == 0, 0.0)
         for where in self.others if number == 1 else ():
             self.owner[where] = 1
+        for head in self.present_heads():
+            self.owner[self.head_of == head] = number
         self._fix(self.owner != number)
         self.retraining = True
         for _ in range(self.retrain if len(self.seen) else 0):
@@ -202,14 +209,29 @@ def _layers(learner: TorchLearner) -> tuple[list[slice], list[slice], list[nn.Mo
     norms: list[nn.Module] = [m for m in learner.net.modules() if isinstance(m, NORMS)]
     scales = {id(p) for norm in norms for p in norm.parameters()}
     layers, others, start = [], [], 0
+    own = learner.head_parameters()
     for name, p in learner.parameters().items():
         where = slice(start, start + p.numel())
         start += p.numel()
+        if name.startswith(learner.non_policy_parameters) or name in own:
+            continue
         if p.dim() > 1 and id(p) not in scales and "bias" not in name:
             layers.append(where)
-        elif name not in learner.non_policy_parameters:
+        else:
             others.append(where)
     return layers, others, norms
+
+
+def _heads(learner: TorchLearner) -> Tensor:
+    """The head that each weight belongs to, where a task has one of its own; else −1."""
+    parts, own = [], learner.head_parameters()
+    for name, p in learner.parameters().items():
+        of = torch.full(p.shape, -1, dtype=torch.int16, device=p.device)
+        if name in own:
+            for k, part in enumerate(of.chunk(learner.heads, dim=own[name])):
+                part.fill_(k)
+        parts.append(of.reshape(-1))
+    return torch.cat(parts)
 
 
 strategy = PackNet

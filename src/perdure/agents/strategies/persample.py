@@ -63,7 +63,7 @@ def mean_gradients(
             group = min(group, n)
             parts = [_part(rows, k * group, group) for k in range(n // group)]
             return summed(of(_flat(learner, score(p))) for p in parts) / len(parts)
-        parts = [_part(rows, start, CHUNK) for start in range(0, n, CHUNK)]
+        parts = chunks(rows)
         # A few rows tell: the sums are linear in them.
         known = _is_layers(learner, _part(rows, 0, PROBE), score)
         way = by_layers if known else by_vmap
@@ -138,6 +138,11 @@ class _Scored(nn.Module):
     def forward(self, rows: Minibatch) -> Tensor:
         """The score of the rows."""
         return self.score(rows)
+
+
+def chunks(rows: Minibatch) -> list[Minibatch]:
+    """The rows in parts that a pass through the network takes at once."""
+    return [_part(rows, start, CHUNK) for start in range(0, rows_of(rows), CHUNK)]
 
 
 def _part(rows: Minibatch, start: int, size: int) -> Minibatch:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from math import inf
 
 from perdure.agents.networks.checks import check_ranges
-from perdure.agents.networks.learner import Minibatch, TorchLearner
+from perdure.agents.networks.learner import Minibatch, NewRows, TorchLearner
 from perdure.agents.strategies.base import Strategy
 from perdure.agents.strategies.row_memory import Keep, Quotas, Reservoir, RowFormat, joined, rows_of
 from perdure.types import Array, State
@@ -51,18 +51,17 @@ class Replay(Strategy):
         if self.quotas is not None:
             self.quotas.begin()
 
+    def collect(self, rows: NewRows) -> None:
+        kept = self.reservoir if self.quotas is None else self.quotas
+        kept.offer(rows, self.rng)
+
     def extend(self, batch: Minibatch) -> Minibatch:
         rows = max(1, round(self.share * rows_of(batch)))
-        old: list[Minibatch] = []
-        if self.quotas is not None:
-            if self.quotas.held(self.past):
-                old = [self.quotas.draw(rows, self.rng, self.past)]
-            self.quotas.offer(batch, self.rng)
-        else:
-            if self.past and len(self.reservoir):
-                old = [self.reservoir.draw(rows, self.rng)]
-            self.reservoir.offer(batch, self.rng)
-        return joined([batch, *old])
+        if self.quotas is not None and self.quotas.held(self.past):
+            return joined([batch, self.quotas.draw(rows, self.rng, self.past)])
+        if self.quotas is None and self.past and len(self.reservoir):
+            return joined([batch, self.reservoir.draw(rows, self.rng)])
+        return batch
 
     def state(self) -> dict[str, Array]:
         kept = self.reservoir if self.quotas is None else self.quotas

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from perdure.agents.networks.column import Column
 from perdure.agents.networks.inputs import Inputs
-from perdure.agents.networks.learner import Minibatch, TorchLearner
+from perdure.agents.networks.learner import Minibatch, NewRows, TorchLearner
 from perdure.agents.networks.tensors import CPU, to_array, to_tensor
 from perdure.arrays import leaves, nested
 from perdure.errors import SpecError
@@ -41,7 +41,7 @@ class RowFormat:
         """What is kept of each row, by column."""
         if "source" not in batch or self.learner is None:
             return {name: to_array(value) for name, value in batch.items()}
-        where = {name: to_array(batch[name]) for name in ("source", "index")}
+        where = {n: to_array(batch[n]) for n in ("source", "index", "task") if n in batch}
         if self.keep == "references":
             return where
         found = [self._raw(int(source), where) for source in np.unique(where["source"])]
@@ -64,7 +64,11 @@ class RowFormat:
         parts, order = [], []
         for source in np.unique(columns["source"]):
             rows = np.flatnonzero(columns["source"] == source)
-            parts.append(self.learner.minibatch(self._again(int(source), rows, columns)))
+            again = self.learner.minibatch(self._again(int(source), rows, columns))
+            if "task" in columns:
+                task = to_tensor(columns["task"][rows], self.device)
+                again = {**again, "task": task}
+            parts.append(again)
             order.append(rows)
         if len(parts) == 1:
             return parts[0]
@@ -105,11 +109,11 @@ class Reservoir:
     def __len__(self) -> int:
         return min(self.offered, self.capacity)
 
-    def offer(self, batch: Minibatch, rng: np.random.Generator) -> None:
+    def offer(self, rows: NewRows, rng: np.random.Generator) -> None:
         """Keep each row with the probability that makes the sample uniform."""
-        n = rows_of(batch)
+        n = rows.count
         if not self._columns:
-            self._make_room(self.form.pack({name: v[:1] for name, v in batch.items()}))
+            self._make_room(self.form.pack(rows.at(np.arange(1))))
         numbers = np.arange(self.offered, self.offered + n)
         # Row number i (from 0) takes any of i + 1 places; those beyond the capacity are none. Of
         # several rows with the same place the last stays, as if they had come one by one.
@@ -118,11 +122,7 @@ class Reservoir:
         self.offered += n
         if not keep.any():
             return
-        chosen = batch
-        if not keep.all():
-            rows = to_tensor(np.flatnonzero(keep), next(iter(batch.values())).device)
-            chosen = {name: v[rows] for name, v in batch.items()}
-        for name, v in self.form.pack(chosen).items():
+        for name, v in self.form.pack(rows.at(np.flatnonzero(keep))).items():
             self._columns[name].write(places[keep], v)
 
     def _make_room(self, row: Mapping[str, Array]) -> None:
@@ -189,9 +189,9 @@ class Quotas:
         """What is offered from now on belongs to another task."""
         self.tasks.append(self._reservoir())
 
-    def offer(self, batch: Minibatch, rng: np.random.Generator) -> None:
+    def offer(self, rows: NewRows, rng: np.random.Generator) -> None:
         """Rows of the task that began last."""
-        self.tasks[-1].offer(batch, rng)
+        self.tasks[-1].offer(rows, rng)
 
     def draw(self, rows: int, rng: np.random.Generator, past: int | None = None) -> Minibatch:
         """Rows drawn uniformly from those of the first ``past`` tasks, or of all."""

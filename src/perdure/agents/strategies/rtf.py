@@ -60,7 +60,7 @@ class RtF(Strategy):
     """Keeps no rows. ``decoder`` are the widths of the decoder's hidden layers; it learns with
     ``decoder_lr``, or with 0 at the learner's rate. A ``weight`` takes the place of 1/t."""
 
-    needs = ("data", "logits", "encoder")
+    needs = ("data", "logits", "one head", "encoder")
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "openloris": {"convolutions": "none", "hidden": (400, 400), "dropout": 0.0},
         "openloris-small": {"decoder": (200,), "latent": 50},
@@ -116,7 +116,7 @@ class RtF(Strategy):
         if source is None or teacher is None:
             return loss
         x = source.decoder.sample(len(batch["obs"]), self.rng)
-        labels = predictions(learner, teacher, {"obs": x})
+        labels = predictions(learner, teacher, {"obs": x})[:, 0]
         features = self.parts.encode({"obs": x})
         kept = distillation.soft(self.parts.decide(features), labels, self.temperature)
         kept = kept + self.reconstruction_loss(x, features)

@@ -6,25 +6,28 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import IO
 
 from perdure.errors import SpecError
-from perdure.run.executors.base import LEAST, Report
-from perdure.run.lifetime import FAILED, NOTE, Outcome, write_error
+from perdure.run.crashes import place
+from perdure.run.executors.base import Report, check_count, check_patience
+from perdure.run.executors.output import WorkerOutput
+from perdure.run.family import StartedProcesses, family
+from perdure.run.lifetime import Outcome, write_error
 from perdure.run.plan import Job, Plan
+from perdure.run.spec import DEADLINE
 from perdure.store.layout import LifetimeFolder
+from perdure.store.plain import clipped
 
 
 @dataclass
 class _Worker:
     job: Job
     process: subprocess.Popen[bytes]
-    output: IO[bytes]
+    output: WorkerOutput
     folder: LifetimeFolder
     seen: float | None = None
     alive: float = field(default_factory=time.monotonic)
@@ -38,9 +41,9 @@ class Processes:
     ``retries`` times. ``workers`` defaults to the number of cores.
     """
 
-    def __init__(self, workers: int = 0, deadline: float = 600.0, retries: int = 2) -> None:
-        if workers < 0 or retries < 0 or deadline < LEAST:
-            raise SpecError(f"processes: workers and retries must be ≥ 0, deadline ≥ {LEAST:g} s")
+    def __init__(self, workers: int = 0, deadline: float = DEADLINE, retries: int = 2) -> None:
+        check_patience("processes", deadline, retries)
+        check_count("processes", "workers", workers)
         self.workers = workers or len(os.sched_getaffinity(0))
         self.deadline, self.retries = deadline, retries
 
@@ -53,6 +56,12 @@ class Processes:
             )
         cores = len(os.sched_getaffinity(0))
         share = max(1, cores // max(1, min(self.workers, len(jobs))))
+        with family() as kin:
+            self._run(plan, jobs, report, share, kin)
+
+    def _run(
+        self, plan: Plan, jobs: Sequence[Job], report: Report, share: int, kin: StartedProcesses
+    ) -> None:
         waiting = deque((job, 0) for job in jobs)
         tries: dict[str, int] = {}
         active: list[_Worker] = []
@@ -61,12 +70,13 @@ class Processes:
                 while waiting and len(active) < self.workers:
                     job, tried = waiting.popleft()
                     tries[job.id] = tried + 1
-                    active.append(self._start(plan, job, share))
+                    active.append(self._start(plan, job, share, kin))
                 for worker in list(active):
-                    outcome, again = self._look(plan, worker, tries[worker.job.id])
+                    outcome, again = self._look(worker, tries[worker.job.id])
                     if outcome is None and not again:
                         continue
                     active.remove(worker)
+                    kin.left(worker.process.pid)
                     if again:
                         waiting.appendleft((worker.job, tries[worker.job.id]))
                     elif outcome is not None:
@@ -75,27 +85,30 @@ class Processes:
         finally:
             _stop(active)
 
-    def _start(self, plan: Plan, job: Job, share: int) -> _Worker:
+    def _start(self, plan: Plan, job: Job, share: int, kin: StartedProcesses) -> _Worker:
         # One thread each: lifetimes are what runs in parallel, and results must not depend on
         # how many cores a machine has. Environments may use the cores that no lifetime needs:
         # theirs do not.
         threads = {f"{lib}_NUM_THREADS": "1" for lib in ("OMP", "MKL", "OPENBLAS", "NUMEXPR")}
         threads["PERDURE_THREADS"] = str(share)
-        output = tempfile.TemporaryFile()
+        output = WorkerOutput()
+        known = {**kin.environment, "PERDURE_PARENT": str(os.getpid())}
         process = subprocess.Popen(
             plan.command(job),
             stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            env={**threads, **os.environ, "PERDURE_PARENT": str(os.getpid())},
+            stdout=output.fd,
+            stderr=output.fd,
+            env={**threads, **os.environ, **known},
             start_new_session=True,
         )
+        kin.joined(process.pid)
         return _Worker(job, process, output, LifetimeFolder(plan.path / job.id))
 
-    def _look(self, plan: Plan, worker: _Worker, tries: int) -> tuple[Outcome | None, bool]:
+    def _look(self, worker: _Worker, tries: int) -> tuple[Outcome | None, bool]:
         """(outcome, start again?) of a worker; (None, False) while it lives."""
         code = worker.process.poll()
         if code is None:
+            worker.output.shrink()
             now = time.monotonic()
             beat = worker.folder.last_sign()
             if beat != worker.seen:
@@ -106,31 +119,24 @@ class Processes:
         else:
             why = f"died with signal {-code}" if code < 0 else f"ended with exit code {code}"
         _kill(worker)
-        notes, tail, failure = _said(worker.output)
+        notes, tail, failure = worker.output.said()
+        worker.output.close()
         for note in notes:
             print(note, file=sys.stderr)
         # What an environment calls in a worker may end it with any exit code: only the log says
         # that a lifetime is done, and only the worker's own words that it has failed.
-        if code == 0 and worker.folder.status() == "done":
+        # Once it is, whatever ends the worker does no harm.
+        if code != 1 and worker.folder.status() == "done":
             return Outcome(worker.job, "done"), False
         if code == 1 and failure:
             return Outcome(worker.job, "failed", failure), False
         if tries <= self.retries:
             return None, True
-        text = f"the worker {why}, {tries} times. {tail}".strip()
-        write_error(worker.folder, text)
+        crash = worker.folder.crash()
+        more = f"{place(crash)}. Its stacks: {worker.folder.error_in}" if crash else tail
+        text = clipped(f"the worker {why}, {tries} times. {more}".strip())
+        write_error(worker.folder, text, crash)
         return Outcome(worker.job, "failed", text), False
-
-
-def _said(output: IO[bytes]) -> tuple[list[str], str, str]:
-    """What a worker wrote: its notes, its last lines, and why it failed if it says so."""
-    output.seek(0)
-    text = output.read().decode(errors="replace").strip()
-    output.close()
-    lines = text.splitlines()
-    _, failed, failure = f"\n{text}".rpartition(f"\n{FAILED}")
-    notes = [line for line in lines if line.startswith(NOTE)]
-    return notes, "\n".join(lines[-5:]), failure if failed else ""
 
 
 def _kill(worker: _Worker) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
-from perdure.errors import Hung, SpecError
-from perdure.run.executors.base import LEAST, Report
+from perdure.errors import Hung
+from perdure.run.executors.base import Report, check_patience
+from perdure.run.family import family
+from perdure.run.guardian import MARK
 from perdure.run.lifetime import Outcome, describe_error, run_lifetime, write_error
 from perdure.run.plan import Job, Plan
 from perdure.run.signals import deadline
+from perdure.run.spec import DEADLINE
 from perdure.store.layout import LifetimeFolder
 
 
@@ -21,15 +25,22 @@ class Serial:
     compiled code needs ``processes``.
     """
 
-    def __init__(self, deadline: float = 600.0, retries: int = 2) -> None:
-        if retries < 0 or deadline < LEAST:
-            raise SpecError(f"serial: retries must be ≥ 0 and deadline ≥ {LEAST:g} s")
+    def __init__(self, deadline: float = DEADLINE, retries: int = 2) -> None:
+        check_patience("serial", deadline, retries)
         self.deadline, self.retries = deadline, retries
 
     def run(self, plan: Plan, jobs: Sequence[Job], report: Report) -> None:
         """Run the jobs in order."""
-        for job in jobs:
-            report(self._one(plan, job))
+        before = os.environ.get(MARK)
+        with family() as kin:
+            os.environ.update(kin.environment)
+            try:
+                for job in jobs:
+                    report(self._one(plan, job))
+            finally:
+                os.environ.pop(MARK)
+                if before is not None:
+                    os.environ[MARK] = before
 
     def _one(self, plan: Plan, job: Job) -> Outcome:
         error = ""
@@ -39,6 +50,8 @@ class Serial:
                     run_lifetime(plan, job, beat)
                 return Outcome(job, "done")
             except Hung as e:
+                if LifetimeFolder(plan.path / job.id).status() == "done":
+                    return Outcome(job, "done")
                 error = f"hung: {e}, {self.retries + 1} times"
             except Exception as e:
                 return Outcome(job, "failed", describe_error(e))

@@ -9,7 +9,7 @@ from perdure.measure.l2m.paper import PaperOptions
 from perdure.measure.metric import Metric
 from perdure.show.report.page import PageSection, render
 from perdure.show.report.study import Study, load
-from perdure.store.files import make_folder, write_file
+from perdure.store.files import make_folder, write_output
 
 __all__ = ["PageSection", "load", "render", "write_page", "write_report"]
 
@@ -40,5 +40,5 @@ def write_page(
     """Write the page of what was read and measured."""
     page = render(study, title=title, sections=sections)
     make_folder(out.parent)
-    write_file(out, page.encode("utf-8"), durable=False)
+    write_output(out, page.encode("utf-8"))
     return out

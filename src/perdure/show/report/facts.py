@@ -15,6 +15,7 @@ from perdure.show.report.block_strips import curricula, joined
 from perdure.show.report.numbers import LEVEL, Record
 from perdure.show.report.study import Folder, Study
 from perdure.store.history import History
+from perdure.store.survey import WAITING
 
 
 def outline(study: Study) -> dict[str, Any]:
@@ -23,6 +24,7 @@ def outline(study: Study) -> dict[str, Any]:
     ``curricula``: each different one with its folders, ``budget`` and ``strips``; ``budget``: the
     least and the most of a lifetime over all of them. ``tasks``: each with what was seen of it.
     ``agents``: each with its seeds. ``versions``: each package with the versions found.
+    ``repeats``: for each run that played episodes again, whether they were alike.
     """
     found = curricula(study)
     return {
@@ -31,6 +33,17 @@ def outline(study: Study) -> dict[str, Any]:
         "tasks": [_task(study, t) for t in study.tasks],
         "agents": [_agent(study, a) for a in study.agents],
         "versions": _versions(study.folders),
+        "repeats": [
+            {
+                "folder": f.label,
+                "text": str(f.repeats),
+                "lifetimes": f.repeats.lifetimes,
+                "alike": f.repeats.agreed == f.repeats.played,
+                "differences": list(f.repeats.differences[:20]),
+            }
+            for f in study.folders
+            if f.repeats.played
+        ],
     }
 
 
@@ -103,12 +116,17 @@ def unmeasured(study: Study) -> dict[str, Any]:
     """``lifetimes`` that are in no number: name, expert, status, error; ``waiting``: how many were
     planned and did not begin."""
     begun = Counter(life.folder for life in study.lifetimes)
+    named = {life.name for life in study.lifetimes}
     return {
         "lifetimes": [
             {"name": x.name, "expert": x.expert, "status": x.status, "error": x.error,
              "rows": len(study.unfinished.get(x.name, ()))}
             for x in study.lifetimes
             if x.status != "done"
+        ] + [
+            {"name": name, "expert": "", "status": "left out", "error": why, "rows": 0}
+            for name, why in study.lacking.items()
+            if name not in named and why != WAITING
         ],
         "waiting": sum(max(f.planned - begun[f.label], 0) for f in study.folders),
     }  # fmt: skip

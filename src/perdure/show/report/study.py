@@ -19,6 +19,7 @@ from perdure.show.colours import Style, agent_styles, task_styles
 from perdure.show.report.timeline import Schedule, Timeline, budgets, schedules, timeline
 from perdure.store.history import History, common_measure
 from perdure.store.layout import LifetimeFolder, runs_below
+from perdure.store.repeats import Repeats, repeats
 from perdure.store.run import Run
 
 NAMELESS = "agent"
@@ -42,6 +43,8 @@ class Folder:
     """What each lifetime said of the machine it last ran on."""
     planned: int
     """Lifetimes that the run was to have, experts among them; 0 where unknown."""
+    repeats: Repeats = field(default_factory=Repeats)
+    """What came of playing some episodes again."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,9 @@ class Study:
     """What there is of lifetimes that did not end; in no number, and in no mean."""
     results: Results
     metrics: tuple[Metric, ...]
+    lacking: Mapping[str, str] = field(default_factory=dict)
+    """What the numbers are without, and why: lifetimes planned, begun or damaged, and folders that
+    are none."""
 
     @cached_property
     def by_name(self) -> dict[str, LifetimeSummary]:
@@ -169,7 +175,7 @@ def load(
     unfinished: dict[str, History] = {}
     failed: dict[str, str] = {}
     for life in lifetimes:
-        if life.name not in readers:
+        if life.name not in readers or life.status == "damaged":
             continue
         try:
             history = replace(readers[life.name](), name=life.name, agent=life.agent)
@@ -179,19 +185,26 @@ def load(
             continue
         (histories if life.status == "done" else unfinished)[life.name] = history
     results = measure_paper(histories, options, metrics, failed)
-    failed = dict(results.failed)
+    lacking = {
+        f"{label}/{s.name}" if len(found) > 1 else s.name: s.problem
+        for label, one in found.items()
+        for s in one.sources
+        if s.problem
+    }
+    lacking |= results.failed
     return Study(
         tuple(_folder(f, la, found[la]) for f, la in zip(folders, labels, strict=True)),
         tuple(
-            replace(life, status="not measured", error=failed[life.name])
-            if life.name in failed and not life.expert
+            replace(life, status="not measured", error=lacking[life.name])
+            if life.name in lacking and life.status == "done"
             else life
             for life in lifetimes
         ),
-        {n: h for n, h in histories.items() if n not in failed},
+        {n: h for n, h in histories.items() if n not in results.failed},
         unfinished,
         results,
         tuple(metrics),
+        lacking,
     )
 
 
@@ -242,7 +255,7 @@ def _lifetimes(label: str, found: sources.Found) -> list[LifetimeSummary]:
     known: dict[str, Mapping[str, Any]] = {}
     return [
         LifetimeSummary(i.id, i.agent, i.agent, label, i.seed, i.status, i.error, i.expert,
-                 {} if i.expert else _curriculum(i.description, known))
+                 _curriculum({} if i.expert or i.status == "damaged" else i.description, known))
         for i in Run(found.path).lifetimes()
     ]  # fmt: skip
 
@@ -260,7 +273,7 @@ def _folder(path: Path, label: str, found: sources.Found) -> Folder:
     if not found.curricula:
         return Folder(label, path, "", "", {}, {}, (), 0)
     run = Run(path)
-    infos = run.lifetimes()
+    infos = [i for i in run.lifetimes() if i.status != "damaged"]
     described = next((i.description for i in infos if not i.expert), {})
     curriculum = _curriculum(described, {})
     return Folder(
@@ -272,4 +285,5 @@ def _folder(path: Path, label: str, found: sources.Found) -> Folder:
         run.spec,
         tuple(s for i in infos for s in LifetimeFolder(i.path).sessions()[-1:]),
         len(run.folder.jobs()),
+        repeats(LifetimeFolder(i.path) for i in infos),
     )

@@ -40,8 +40,15 @@ class Part:
     table: pa.Table
 
 
+def refuse_special(path: Path) -> None:
+    """LogError for a pipe or a device: reading it may never end."""
+    if path.exists() and not path.is_file():
+        raise LogError(f"{path} is not a regular file")
+
+
 def read_object(path: Path) -> dict[str, Any]:
     """The JSON object in a file."""
+    refuse_special(path)
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

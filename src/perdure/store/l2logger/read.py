@@ -13,7 +13,14 @@ import pyarrow as pa
 
 from perdure.arrays import Array
 from perdure.store.history import History, codes, equals, floats, numbers
-from perdure.store.l2logger.check import LogError, Part, explain, read_object, validate
+from perdure.store.l2logger.check import (
+    LogError,
+    Part,
+    explain,
+    read_object,
+    refuse_special,
+    validate,
+)
 from perdure.store.l2logger.names import STEPS
 from perdure.store.l2logger.times import extremes
 from perdure.store.rows import truths
@@ -27,6 +34,8 @@ SCENARIO = {
 }
 _BLOCK = 4 << 20
 _MOST = 2.0**62
+MOST_TASKS = 2000
+"""Of one log. Transfer is between any two tasks: its cost goes with their square."""
 
 
 def is_log(path: Path) -> bool:
@@ -77,6 +86,7 @@ def read_log(path: Path, measures: Sequence[str] | None = None) -> History:
     spans: list[dict[str, tuple[str, str]]] = []
     parts = []
     for file in files:
+        refuse_special(file)
         table = _read_tsv(file, wanted)
         if table.num_rows:
             spans.append(_spans(table, wanted))
@@ -211,8 +221,15 @@ def _history(
     labels, task = codes(table.column("task_name"))
     # Names that differ in case alone are one task: the format's own reader lower-cases them.
     lower = [t.lower() for t in labels]
-    tasks = tuple(dict.fromkeys(lower))
-    task = np.array([tasks.index(t) for t in lower], np.int32)[task]
+    number = {t: i for i, t in enumerate(dict.fromkeys(lower))}
+    tasks = tuple(number)
+    if len(tasks) > MOST_TASKS:
+        raise LogError(
+            f"{name} has {len(tasks):,} different values of task_name, at most {MOST_TASKS:,} can be "
+            f"measured (the first: {', '.join(map(repr, tasks[:3]))}); what differs between the "
+            "episodes of a task belongs into task_params"
+        )
+    task = np.array([number[t] for t in lower], np.int32)[task]
     n = len(exp)
     return History(
         name=name,

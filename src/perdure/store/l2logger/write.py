@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,6 @@ from perdure.store.l2logger.text import (
     write_blocks,
 )
 from perdure.store.l2logger.view import LEVELS
-from perdure.store.log import Lifetime
 from perdure.store.run import LifetimeInfo, Run
 
 _PLACE = (
@@ -52,6 +51,7 @@ def write_run(
     run: Run,
     out: Path,
     *,
+    without: Collection[str] = (),
     complexity: str = LEVELS["complexity"],
     difficulty: str = LEVELS["difficulty"],
 ) -> list[Path]:
@@ -59,19 +59,20 @@ def write_run(
 
     Lifetimes go to `ll_logs/<agent>-<seed>`, experts to `ste_logs/<agent>/<task>-<seed>`. The folder
     appears when all of it is written. ``complexity`` and ``difficulty`` describe the scenario in
-    the format's own words.
+    the format's own words; lifetimes whose ids are in ``without`` are left out.
     """
     levels = {"complexity": complexity, "difficulty": difficulty}
     for key, value in levels.items():
         if value not in SCENARIO[key]:
             raise StoreError(f"{key} {value!r}: expected one of {', '.join(SCENARIO[key])}")
-    infos = [i for i in run.lifetimes() if i.rows and (not i.expert or i.status == "done")]
+    infos = [i for i in run.lifetimes() if i.rows and i.id not in without]
+    infos = [i for i in infos if not i.expert or i.status == "done"]
     names = l2_names([t for i in infos for t in _tasks_of(i)])
     written = []
     with files.new_folder(out) as folder:
         for info in infos:
             place = log_folder(info.agent, info.seed, names.get(info.expert, ""))
-            table = Lifetime.read(info.path).table([*_PLACE, *rows.MEASURES, "more"])
+            table = info.read().table([*_PLACE, *rows.MEASURES, "more"])
             about = {**levels, **_about(run, info)}
             if _write_log(table, folder / place, names, about):
                 written.append(out / place)
@@ -116,7 +117,7 @@ def _about(run: Run, info: LifetimeInfo) -> dict[str, Any]:
 
 
 def _tasks_of(info: LifetimeInfo) -> list[str]:
-    table = Lifetime.read(info.path).table(["task", "variant"])
+    table = info.read().table(["task", "variant"])
     return [*task_ids(table)[0], *([info.expert] if info.expert else [])]
 
 

@@ -1,0 +1,110 @@
+"""What of a run is there, against what was planned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perdure.errors import StoreError
+from perdure.store.layout import RunFolder
+from perdure.store.places import EXPERTS, place_of
+
+WAITING = "the lifetime has not begun"
+SHOWN = 10
+"""Gaps that one message names."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """One thing that keeps a run from being whole."""
+
+    id: str
+    """A lifetime, or whatever else it is, below the run's folder; empty for the plan itself."""
+    what: str
+    damage: bool
+    """Not so for lifetimes that have not begun, or not ended."""
+
+    @property
+    def expert(self) -> bool:
+        """Whether it is a single-task expert."""
+        return f"/{EXPERTS}/" in self.id
+
+    def __str__(self) -> str:
+        return f"{self.id}: {self.what}" if self.id else self.what
+
+
+def listed(path: Path, gaps: Sequence[Gap]) -> str:
+    """Gaps in a message."""
+    more = f"\n  … and {len(gaps) - SHOWN} more" if len(gaps) > SHOWN else ""
+    return f"{path} is not whole:" + "".join(f"\n  {gap}" for gap in gaps[:SHOWN]) + more
+
+
+def missing(run: RunFolder, known: Mapping[str, tuple[str, str]]) -> list[Gap]:
+    """The gaps of a run of which some lifetimes are ``known``, with their status and error."""
+    planned, why = _planned(run)
+    gaps = [Gap("", why, False)] if why else []
+    for job in dict.fromkeys((*planned, *known)):
+        status, error = known.get(job, ("waiting", ""))
+        if status == "damaged":
+            gaps.append(Gap(job, error, True))
+        elif status == "waiting":
+            gaps.append(Gap(job, WAITING, False))
+        elif status != "done":
+            gaps.append(Gap(job, f"the lifetime is {status} {error}".strip(), False))
+    strange = [job for job, place in run.places().items() if place is None]
+    return gaps + [Gap(job, _why_strange(run, job), True) for job in strange]
+
+
+def _planned(run: RunFolder) -> tuple[list[str], str]:
+    """The lifetimes that are planned, and what is not known of that."""
+    why = run.jobs_problem()
+    if not why:
+        return list(run.jobs()), ""
+    spec = run.spec()
+    agents, seeds = _agents(spec), _seeds(spec)
+    jobs = [f"{agent}/{seed}" for seed in seeds or () for agent in agents or ()]
+    if jobs and spec.get("experts"):
+        why += " (until then it is not known which single-task experts are missing)"
+    return jobs, why if jobs else ""
+
+
+def _agents(spec: Any) -> Mapping[str, Any] | None:
+    found = spec.get("agents") if isinstance(spec, Mapping) else None
+    return found if isinstance(found, Mapping) else None
+
+
+def _seeds(spec: Mapping[str, Any]) -> range | None:
+    first, count = spec.get("seed"), spec.get("lifetimes")
+    if type(first) is not int or type(count) is not int:
+        return None
+    return range(first, first + min(count, 1_000_000))
+
+
+def _why_strange(run: RunFolder, job: str) -> str:
+    try:
+        run.store.folders(job)
+    except StoreError as e:
+        return str(e)
+    return "is no lifetime's folder, and nothing in it counts: remove it, or move it elsewhere"
+
+
+def foreign(described: Mapping[str, Any], job: str, spec: Any) -> str:
+    """Why a lifetime that is in a run's folder is none of this run's; empty if it is one."""
+    place, agents = place_of(job), _agents(spec)
+    if place is None or agents is None:
+        return ""
+    if place.agent not in agents:
+        return f"is of agent {place.agent}, and this run has {', '.join(agents)} alone"
+    seeds = _seeds(spec)
+    if seeds is not None and place.seed not in seeds:
+        return f"is of seed {place.seed}, and this run has {seeds[0]} to {seeds[-1]} alone"
+    expected = {k: spec[k] for k in ("envs", "hide_tasks", "checkpoint") if k in spec}
+    expected["agent"] = agents[place.agent]
+    if "outline" in spec and seeds is not None and place.seed == seeds[0] and not place.task:
+        expected["curriculum"] = spec["outline"]
+    for key, value in expected.items():
+        if key in described and described[key] != value:
+            return f"has another {key} than the run: it belongs to another run"
+    return ""
