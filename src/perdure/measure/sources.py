@@ -12,6 +12,7 @@ from typing import Any
 from perdure.errors import MeasureError, NameRefused
 from perdure.measure.outlines import StoredExposure, stored_blocks, stored_task_id
 from perdure.names import task_slug
+from perdure.store.files import is_folder
 from perdure.store.history import History, read_experts, read_lifetime
 from perdure.store.layout import SPEC, is_run, runs_below
 from perdure.store.places import place_of
@@ -274,14 +275,6 @@ def group_experts(histories: Sequence[History]) -> dict[str, tuple[History, ...]
     return {task: tuple(runs) for task, runs in found.items()}
 
 
-def _is_folder(path: str | Path) -> bool:
-    """Also of a text that cannot be a path: no."""
-    try:
-        return Path(path).is_dir()
-    except (OSError, ValueError):
-        return False
-
-
 def _given_experts(
     ste: Sequence[str], measure: str | None
 ) -> tuple[dict[str, tuple[History, ...]], list[Source]]:
@@ -291,8 +284,8 @@ def _given_experts(
     wanted = None if measure is None else [measure]
     for text in ste:
         task, eq, folder = text.partition("=")
-        path = Path(folder if eq and not _is_folder(text) else text)
-        if not _is_folder(path):
+        path = Path(folder if eq and not is_folder(text) else text)
+        if not is_folder(path):
             raise MeasureError(f"--ste {text}: {path} is not a folder")
         if is_run(path):
             found, lost = _experts_of(Run(path), measure)
@@ -305,7 +298,7 @@ def _given_experts(
                 raise MeasureError(f"--ste {text}: no L2Logger log below {path}")
             # Newest name first: the order in which the reference holds its stored experts.
             found = group_experts([_read_expert(p, wanted) for p in reversed(logs)])
-        if eq and not _is_folder(text):
+        if eq and not is_folder(text):
             found = {task.lower(): tuple(h for runs in found.values() for h in runs)}
         for name, runs in found.items():
             out[name] = (*out.get(name, ()), *runs)

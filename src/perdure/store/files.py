@@ -246,3 +246,11 @@ def new_folder(out: Path) -> Iterator[Path]:
             raise
     except OSError as e:
         raise typed(e, out) from e
+
+
+def is_folder(path: str | Path) -> bool:
+    """Whether there is a folder; not where the text could be no path at all."""
+    try:
+        return Path(path).is_dir()
+    except (OSError, ValueError):
+        return False

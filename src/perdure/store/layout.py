@@ -30,7 +30,7 @@ from typing import IO, Any, Literal
 from perdure.errors import StoreError
 from perdure.store import described, journal, side
 from perdure.store.checkpoints import BUNDLES, PARTS
-from perdure.store.files import refuse_links
+from perdure.store.files import is_folder, refuse_links
 from perdure.store.location import store_at
 from perdure.store.lock import Lock
 from perdure.store.objects import ObjectStore, get_json, to_json, to_json_gz
@@ -404,7 +404,7 @@ class RunFolder:
 
 def is_run(path: Path) -> bool:
     """Whether a folder is a run."""
-    return RunFolder(path).exists()
+    return is_folder(path) and RunFolder(path).exists()
 
 
 def runs_below(folder: Path) -> Iterator[Path]:

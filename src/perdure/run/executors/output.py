@@ -2,52 +2,60 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import tempfile
+import select
+import threading
+import time
 
 from perdure.run.lifetime import FAILED, NOTE
 
 END = 64 << 10
 """Bytes kept of the beginning, and of the end."""
-MOST = 64 * END
-"""Bytes that its file may have before it is cut down to those."""
+PATIENCE = 5.0
+"""Seconds to wait for the last words of a worker that has ended; they are in the pipe already."""
 
 
 class WorkerOutput:
-    """A file that a worker writes to, and that is kept small."""
+    """A pipe that a worker writes to. A thread reads it, so that the worker never waits for us."""
 
     def __init__(self) -> None:
-        self.fd, path = tempfile.mkstemp(prefix="perdure-")
-        os.unlink(path)
-        # Whoever appends goes on at the new end after the file was cut.
-        fcntl.fcntl(self.fd, fcntl.F_SETFL, os.O_APPEND)
-        self._head = self._tail = b""
+        self._reader, self.fd = os.pipe()
+        self._head, self._tail = b"", b""
+        self._lock = threading.Lock()
+        threading.Thread(target=self._read, name="worker output", daemon=True).start()
 
-    def shrink(self) -> None:
-        """Cut the file down if it has grown large."""
-        size = os.fstat(self.fd).st_size
-        if size <= MOST:
-            return
-        self._head = self._head or self._read(0)
-        self._tail = self._read(size - END)
-        os.ftruncate(self.fd, 0)
+    def _read(self) -> None:
+        with os.fdopen(self._reader, "rb", buffering=0) as source:
+            while True:
+                # Read and kept under one lock: an empty pipe then means that all of it is kept.
+                select.select([source], [], [])
+                with self._lock:
+                    data = source.read(END)
+                    if not data:
+                        return
+                    room = END - len(self._head)
+                    self._head += data[:room]
+                    self._tail = (self._tail + data[room:])[-END:]
 
     def close(self) -> None:
-        """Forget it all."""
+        """Write no more; the thread ends when nobody does."""
         os.close(self.fd)
 
-    def _read(self, start: int) -> bytes:
-        return os.pread(self.fd, END, start)
+    def _wait(self) -> None:
+        """Until everything that was written is kept."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            with self._lock:
+                if not select.select([self._reader], [], [], 0)[0]:
+                    return
+            time.sleep(0.001)
 
     def text(self) -> str:
         """What was written."""
-        size = os.fstat(self.fd).st_size
-        if not self._head and size <= 2 * END:
-            data = os.pread(self.fd, size, 0)
-        else:
-            tail = (self._tail + self._read(max(size - END, 0)))[-END:]
-            data = (self._head or self._read(0)) + "\n… much left out …\n".encode() + tail
+        self._wait()
+        with self._lock:
+            much = "\n… much left out …\n".encode() if len(self._tail) == END else b""
+            data = self._head + much + self._tail
         return data.decode(errors="replace").strip()
 
     def said(self) -> tuple[list[str], str, str]:

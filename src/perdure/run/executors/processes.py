@@ -108,7 +108,6 @@ class Processes:
         """(outcome, start again?) of a worker; (None, False) while it lives."""
         code = worker.process.poll()
         if code is None:
-            worker.output.shrink()
             now = time.monotonic()
             beat = worker.folder.last_sign()
             if beat != worker.seen:
