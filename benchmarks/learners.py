@@ -153,7 +153,9 @@ class Evaluations(BaseCallback):
         self.curve = Curve([], [])
 
     def _on_step(self):
-        if self.num_timesteps > (len(self.curve.cpu) + 1) * self.duel.steps // POINTS:
+        # Rollouts and bursts of updates may go on beyond the last step.
+        done = len(self.curve.cpu)
+        if done < POINTS and self.num_timesteps > (done + 1) * self.duel.steps // POINTS:
             self.evaluate()
         return True
 
