@@ -55,6 +55,7 @@ bench: $(READY)
 	@$(BIN)/python benchmarks/training.py
 	@bash benchmarks/jax_env.sh
 	@$(BIN)/python benchmarks/sac.py
+	@$(BIN)/python benchmarks/learners.py
 
 clean:
 	rm -rf .venv .venv-tella .venv-l2m .venv-avalanche .venv-jax build runs

@@ -6,6 +6,7 @@ words are strings.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import json
@@ -13,10 +14,15 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from perdure.errors import SpecError, UnknownName
 from perdure.names import check_name
+
+Record = TypeVar("Record")
+Self = TypeVar("Self")
+First = TypeVar("First")
+Fields = ParamSpec("Fields")
 
 _PART = re.compile(r"(?:[^+/]*/.*?|[^+]*?)\.py:[^+]*|[^+]*")
 """One part of ``strategy+learner``. A file's path may hold a + after its first /."""
@@ -172,6 +178,33 @@ def call_with(what: str, function: Callable[..., Any], *args: Any, **params: Any
     except TypeError as e:
         raise SpecError(f"{what}: {e}") from e
     return function(*args, **params)
+
+
+def takes_fields(
+    record: Callable[Fields, Record],
+) -> Callable[
+    [Callable[[Self, First, Record], None]], Callable[Concatenate[Self, First, Fields], None]
+]:
+    """Make a constructor that wants a record as its last argument take the record's fields instead,
+    one by one.
+
+    Its signature names them with their defaults, so that specifications, ``help`` and type checkers
+    know them; its body has them in one typed object.
+    """
+
+    def wrap(
+        init: Callable[[Self, First, Record], None],
+    ) -> Callable[Concatenate[Self, First, Fields], None]:
+        @functools.wraps(init)
+        def flat(self: Self, first: First, /, *args: Fields.args, **fields: Fields.kwargs) -> None:
+            init(self, first, record(*args, **fields))
+
+        own, fields = (inspect.signature(f).parameters.values() for f in (init, record))
+        before = [p.replace(kind=p.POSITIONAL_ONLY) for p in list(own)[:2]]
+        flat.__signature__ = inspect.Signature([*before, *fields])  # type: ignore[attr-defined]
+        return flat
+
+    return wrap
 
 
 def with_preset(what: str, params: Mapping[str, Any], *parts: Any) -> dict[str, Any]:

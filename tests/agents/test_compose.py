@@ -1,14 +1,22 @@
 """Strategy and learner by name or file, joined by +."""
 
-import pytest
+from dataclasses import dataclass
+from inspect import signature
 
-from perdure.errors import SpecError, UnknownName
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from perdure.agents.compose import make_agent
+from perdure.errors import PerdureError, SpecError, UnknownName
 from perdure.run.experiment import execute
 from perdure.run.lifetime import code
 from perdure.run.plan import make_plan
 from perdure.run.spec import RunSpec
-from perdure.specs import Spec
+from perdure.specs import Spec, call_with, takes_fields
+from perdure.types import Setup
 
+BOX = spaces.Box(-1, 1, (3,), np.float32)
 MINE = """
 from perdure.agents.learners.classifier import ClassifierAgent
 from perdure.agents.strategies.base import Strategy
@@ -84,3 +92,45 @@ def test_what_is_no_strategy_is_refused(mine, tmp_path):
     ):
         with pytest.raises(error, match=words):
             make_plan(RunSpec("toy/check,task=blobs", (name,), out=out))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("ppo,roll_out=5", "parameter of agent ppo 'roll_out'.* did you mean 'rollout'"),
+        ("ewc+ppo,strengt=5", "parameter of strategy ewc 'strengt'.* did you mean 'strength'"),
+        ("ppo,rollout=2.5", "ppo: rollout must be a whole number, got 2.5"),
+        ("ppo,lr=high", "ppo: lr must be from 0 to inf, got 'high'"),
+        ("te,gamma=1.5", "te: gamma must be from 0 to 1, got 1.5"),
+        ("dqn,batch=20,replay=10", "dqn: batch must be from 1 to 10, got 20"),
+    ],
+)
+def test_settings_are_given_one_by_one_and_checked(text, says):
+    pytest.importorskip("torch")
+    action = spaces.Discrete(2)
+    with pytest.raises(PerdureError, match=says):
+        make_agent(Spec.parse(text), Setup(BOX, action, 1, 0, ("a",)))
+
+
+def test_a_constructor_that_takes_the_fields_of_a_record():
+    @dataclass(frozen=True, kw_only=True)
+    class Settings:
+        lr: float = 1.0
+        width: int = 2
+
+    class Base:
+        @takes_fields(Settings)
+        def __init__(self, setup: str, settings: Settings) -> None:
+            self.setup, self.settings = setup, settings
+
+    class Own(Base):
+        def __init__(self, setup, depth=3):
+            super().__init__(setup, width=depth)
+
+    assert list(signature(Base).parameters) == ["setup", "lr", "width"]
+    assert signature(Base).parameters["lr"].default == 1.0
+    assert call_with("base", Base, "s", lr=3.0).settings == Settings(lr=3.0)
+    with pytest.raises(UnknownName, match="did you mean 'width'"):
+        call_with("base", Base, "s", widht=3)
+    assert list(signature(Own).parameters) == ["setup", "depth"], "what a subclass takes is its own"
+    assert Own("s").settings == Settings(width=3)

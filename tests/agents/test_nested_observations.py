@@ -172,8 +172,8 @@ def test_what_cannot_be_read_is_refused() -> None:
 # Learning.
 
 LEARNERS = {
-    "dqn": "dqn,hidden=[32],explore=500,gamma=0,every=2,lr=3e-3",
-    "ppo": "ppo,hidden=[32],rollout=128,lr=2e-3,gamma=0",
+    "dqn": "dqn,preset=quick,hidden=[32],explore=500,gamma=0,every=2,lr=3e-3",
+    "ppo": "ppo,preset=quick,hidden=[32],rollout=128,lr=2e-3,gamma=0",
     "sac": "sac,hidden=[32,32],batch=64,start=100,lr=3e-3,gamma=0,every=8,alpha=0.1",
     "bc": "bc,hidden=[32],lr=5e-3",
     "classifier": "classifier,hidden=[32],lr=5e-3",
@@ -234,7 +234,7 @@ def test_only_the_critics_move_the_convolutions_and_a_target_follows_them() -> N
             agent.target_encoder(batch["next_obs"]), after, batch["task"], agent.target_critics
         ).amin(0)
         future = future - net.log_alpha[batch["task"]].exp() * log_after
-        goal = batch["rewards"] + agent.gamma * batch["alive"] * future
+        goal = batch["rewards"] + agent.settings.gamma * batch["alive"] * future
     agent.optimizer.zero_grad()
     values = net.values(net.features(batch["obs"]), batch["actions"], batch["task"])
     (values - goal).square().mean(1).sum().backward()

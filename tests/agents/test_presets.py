@@ -16,28 +16,27 @@ from perdure.types import Setup
 pytest.importorskip("torch")
 
 BOX = spaces.Box(-1, 1, (3,), np.float32)
-WORLD = Setup(BOX, BOX, 2, 0, ("a", "b"))
 
 
-def made(text):
-    return make_agent(Spec.parse(text), WORLD)
+def made(text, action=BOX):
+    return make_agent(Spec.parse(text), Setup(BOX, action, 2, 0, ("a", "b")))
 
 
 def test_what_is_given_wins_over_the_preset_and_the_preset_over_the_default():
     agent = made("sac,preset=quick,lr=5e-4")
-    assert (agent.optimizer.lr, agent.every, agent.batch) == (5e-4, 2, 128)
+    assert (agent.optimizer.lr, agent.settings.every, agent.settings.batch) == (5e-4, 2, 128)
     assert [w.shape[2] for w in agent.net.actor.weights] == [256, 256, 6]
 
 
 def test_presets_work_below_strategies():
     agent = made("ewc+sac,preset=quick,strength=3,batch=16")
     assert agent.strategy.strength == 3
-    assert (agent.learner.every, agent.learner.batch) == (2, 16)
+    assert (agent.learner.settings.every, agent.learner.settings.batch) == (2, 16)
 
 
 @pytest.mark.parametrize("name", ["sac,preset=newr", "ewc+sac,preset=newr", "sac,preset=7"])
 def test_an_unknown_preset_is_told_which_there_are(name):
-    with pytest.raises(UnknownName, match=r"preset of agent .*sac .*newer, quick, cw"):
+    with pytest.raises(UnknownName, match=r"preset of agent .*sac .*paper, newer, quick, cw"):
         made(name)
 
 
@@ -49,16 +48,20 @@ def test_an_agent_without_presets_says_so():
 def test_listed_presets_are_those_of_the_classes():
     """They are read from the source; a class that is loaded must say the same."""
     entries = registry.entries("agents")
-    assert entries["sac"].presets == ("newer", "quick", "cw") and not entries["random"].presets
+    assert (
+        entries["sac"].presets == ("paper", "newer", "quick", "cw")
+        and not entries["random"].presets
+    )
     for entry in entries.values():
         if entry.presets:
             assert tuple(entry.load().presets) == entry.presets, entry.name
 
 
-@pytest.mark.parametrize("name", ["ppo", "sac", "te", "trpo"])
+@pytest.mark.parametrize("name", ["dqn", "ppo", "sac", "te", "trpo"])
 def test_every_preset_makes_an_agent(name):
+    action = spaces.Discrete(2) if name == "dqn" else BOX
     for preset in registry.entries("agents")[name].presets:
-        made(f"{name},preset={preset}")
+        made(f"{name},preset={preset}", action)
 
 
 def test_ls_shows_presets(capsys):
@@ -66,28 +69,34 @@ def test_ls_shows_presets(capsys):
 
     listing.ls(["agents"], as_json=True)
     listed = {item["name"]: item.get("presets") for item in json.loads(capsys.readouterr().out)}
-    assert listed["ppo"] == "presets: paper, newer" and listed["random"] is None
+    assert listed["ppo"] == "presets: quick, paper, newer" and listed["random"] is None
     listing.ls(["agents"], as_json=False)
-    assert "presets: newer, quick, cw" in capsys.readouterr().out
+    assert "presets: paper, newer, quick, cw" in capsys.readouterr().out
 
 
-def test_defaults_and_presets_are_the_papers():
-    sac = made("sac")
+def test_presets_are_the_papers():
+    sac = made("sac,preset=paper")
     assert [w.shape[2] for w in sac.net.actor.weights] == [400, 400, 400, 6]
-    assert (sac.batch, sac.start, sac.gamma, sac.tau) == (128, 1000, 0.99, 0.005)
-    newer = made("sac,preset=newer")
-    assert (newer.start, newer.every, newer.max_grad, newer.replay) == (4000, 0, 1.0, 100_000)
+    s = sac.settings
+    assert (s.batch, s.start, s.gamma, s.tau) == (128, 1000, 0.99, 0.005)
+    s = made("sac,preset=newer").settings
+    assert (s.start, s.every, s.max_grad, s.replay) == (4000, 0, 1.0, 100_000)
     cw = made("sac,preset=cw")
-    assert cw.net.heads == 2 and len(cw.net.actor.weights) == 5 and cw.start == 10_000
+    assert cw.net.heads == 2 and len(cw.net.actor.weights) == 5 and cw.settings.start == 10_000
     paper = made("ppo,preset=paper")
     assert paper.rows.steps == 1500 and paper.net.critic is None and paper.max_grad == inf
     assert paper.policy.log_std.exp().tolist() == pytest.approx([2.0] * 3)
-    newer = made("ppo,preset=newer")
-    assert (newer.rows.steps, newer.epochs, round(10_000 / newer.batch)) == (10_000, 16, 32)
-    assert (newer.lam, newer.entropy, newer.normalise) == (0.97, 5e-3, False)
+    s = made("ppo,preset=newer").settings
+    assert (s.rollout, s.epochs, round(10_000 / s.batch)) == (10_000, 16, 32)
+    assert (s.lam, s.entropy, s.normalise) == (0.97, 5e-3, False)
     trpo = made("trpo")
-    assert (trpo.kl, trpo.rows.steps, trpo.critic) == (0.01, 1500, None)
+    assert (trpo.settings.kl, trpo.rows.steps, trpo.critic) == (0.01, 1500, None)
     te = made("te")
-    assert (te.noise.shape[1], te.window, te.widest) == (6, 20, 2.0)
+    assert (te.noise.shape[1], te.settings.window, te.settings.widest) == (6, 20, 2.0)
     te = made("te,preset=garage")
-    assert (te.noise.shape[1], te.window, te.widest, te.rows.steps) == (4, 6, 0.2, 1024)
+    assert (te.noise.shape[1], te.settings.window, te.settings.widest, te.rows.steps) == (
+        4,
+        6,
+        0.2,
+        1024,
+    )

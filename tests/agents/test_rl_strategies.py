@@ -73,9 +73,9 @@ def final(tmp_path, agent):
 
 def test_packnet_keeps_what_ppo_forgets(tmp_path):
     """The second task wants the opposite of the first, to stand still returns about −2.5."""
-    first, second = final(tmp_path, "ppo,gamma=0.5")
+    first, second = final(tmp_path, "ppo,preset=quick,gamma=0.5")
     assert first < -4 and second > -0.8
-    first, second = final(tmp_path, "packnet+ppo,gamma=0.5,prune=0.5")
+    first, second = final(tmp_path, "packnet+ppo,preset=quick,gamma=0.5,prune=0.5")
     assert first > -0.8 and second > -0.8
 
 

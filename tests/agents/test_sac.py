@@ -57,7 +57,7 @@ def test_each_part_moves_only_what_it_should(multihead):
     with torch.no_grad():
         after, logs = net.policy(batch["next_obs"], task, next_noise)
         worth = net.values(batch["next_obs"], after, task, agent.target_critics).min(0).values
-        goal = batch["rewards"] + agent.gamma * batch["alive"] * (worth - alpha * logs)
+        goal = batch["rewards"] + agent.settings.gamma * batch["alive"] * (worth - alpha * logs)
     values = net.values(batch["obs"], batch["actions"], task)
     critic = gradients(agent, ((values[0] - goal) ** 2).mean() + ((values[1] - goal) ** 2).mean())
     chosen, logs = net.policy(batch["obs"], task, noise)

@@ -57,12 +57,12 @@ RESUMED = {
     "dgr+classifier,generator=[8],latent=3": "epochs",
     "dgr_distill+classifier,generator=[8],latent=3": "epochs",
     "rtf+classifier,decoder=[8],latent=3": "epochs",
-    "ewc+dqn,batch=16,samples=40": "steps",
-    "replay+dqn,batch=16,memory=50": "steps",
-    "packnet+dqn,batch=16,retrain=5": "steps",
-    "ewc+ppo,rollout=32,batch=16,samples=40": "steps",
-    "si+ppo,rollout=32,batch=16": "steps",
-    "lwf+ppo,rollout=32,batch=16": "steps",
+    "ewc+dqn,preset=quick,batch=16,samples=40": "steps",
+    "replay+dqn,preset=quick,batch=16,memory=50": "steps",
+    "packnet+dqn,preset=quick,batch=16,retrain=5": "steps",
+    "ewc+ppo,preset=quick,rollout=32,batch=16,samples=40": "steps",
+    "si+ppo,preset=quick,rollout=32,batch=16": "steps",
+    "lwf+ppo,preset=quick,rollout=32,batch=16": "steps",
 }
 
 
@@ -226,18 +226,18 @@ def bandits() -> Curriculum:
 
 
 def test_strategies_keep_what_dqn_forgets(tmp_path: Path) -> None:
-    naive = means(tmp_path, bandits(), "finetune+dqn,explore=200", seeds=2)
+    naive = means(tmp_path, bandits(), "finetune+dqn,preset=quick,explore=200", seeds=2)
     assert naive[1, 0] > 0.9 and naive[2, 0] < 0.2 and naive[2, 1] > 0.9
     # Without knowing the task no network can do both: EWC keeps the first and says no to the second.
-    ewc = means(tmp_path, bandits(), "ewc+dqn,explore=200,strength=1e3", seeds=2)
+    ewc = means(tmp_path, bandits(), "ewc+dqn,preset=quick,explore=200,strength=1e3", seeds=2)
     assert ewc[2, 0] > 0.9
     # With weights of its own for each task PackNet does both.
-    packnet = means(tmp_path, bandits(), "packnet+dqn,explore=200", seeds=2)
+    packnet = means(tmp_path, bandits(), "packnet+dqn,preset=quick,explore=200", seeds=2)
     assert packnet[2].min() > 0.9
 
 
 def test_strategies_keep_what_ppo_forgets(tmp_path: Path) -> None:
-    naive = means(tmp_path, bandits(), "finetune+ppo", seeds=2)
-    si = means(tmp_path, bandits(), "si+ppo,strength=100", seeds=2)
+    naive = means(tmp_path, bandits(), "finetune+ppo,preset=quick", seeds=2)
+    si = means(tmp_path, bandits(), "si+ppo,preset=quick,strength=100", seeds=2)
     assert naive[1, 0] > 0.9 and naive[2, 0] < 0.5
     assert si[2, 0] > naive[2, 0] + 0.3

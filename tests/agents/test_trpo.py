@@ -154,7 +154,7 @@ def test_the_search_shortens_what_goes_too_far(kind):
     uphill = flat_gradient(agent.surrogate(data), agent.weights)
     uphill = uphill / uphill.norm()
     gained, apart, part = agent.search(data, uphill)
-    assert gained > 0 and 0 < apart <= agent.kl and 0.8**14 <= part < 1
+    assert gained > 0 and 0 < apart <= agent.settings.kl and 0.8**14 <= part < 1
     assert torch.allclose(flat(agent), before + part * uphill)
     with torch.no_grad():
         assign(agent.weights, before)

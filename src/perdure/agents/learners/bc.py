@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import inf
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.encoders import encoder_for, own_encoder
 from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import (
@@ -19,24 +18,34 @@ from perdure.agents.networks.learner import (
     Minibatch,
     TorchLearner,
     head_of_linear,
+    network,
     new_rows,
     pick_head,
 )
-from perdure.agents.networks.learner import network as build_network
-from perdure.agents.networks.optimizers import (
-    OptimizerSettings,
-    OptimizerSpec,
-    make_optimizer,
-    settings_of,
-)
+from perdure.agents.networks.optimizers import OptimizerSettings, OptimizerSpec
+from perdure.agents.networks.settings import TorchSettings
 from perdure.agents.networks.tasks import Tasks
 from perdure.agents.networks.tensors import CPU, to_array, to_float, to_tensor
 from perdure.errors import AgentFault, SpecError
+from perdure.specs import takes_fields
 from perdure.types import Array, Batch, Context, Examples, Measures, Setup
 
 LEAST_INPUT_STD = 0.1
 """The least deviation that is divided by: numbers that hardly vary are not to become large."""
 OPTIMIZER = OptimizerSettings(schedule="inverse")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BCSettings(TorchSettings):
+    """See :class:`BCAgent`."""
+
+    agent = "bc"
+
+    hidden: Sequence[int] = (256, 256, 256)
+    standardise: bool = True
+    network: str = ""
+    multihead: bool = False
+    optimizer: OptimizerSpec = OPTIMIZER
 
 
 class Standardise(nn.Module):
@@ -88,20 +97,10 @@ class BCAgent(TorchLearner):
     predicts = "regression"
     replayable = True
 
-    def __init__(
-        self,
-        setup: Setup,
-        lr: float = 1e-3,
-        hidden: Sequence[int] = (256, 256, 256),
-        max_grad: float = inf,
-        standardise: bool = True,
-        network: str = "",
-        multihead: bool = False,
-        optimizer: OptimizerSpec = OPTIMIZER,
-        device: str = "auto",
-    ) -> None:
-        super().__init__(setup, device)
-        check_ranges("bc", lr=(lr, 0, inf), max_grad=(max_grad, 0, inf))
+    @takes_fields(BCSettings)
+    def __init__(self, setup: Setup, settings: BCSettings) -> None:
+        super().__init__(setup, settings.device)
+        s = settings
         space = setup.action_space
         if not isinstance(space, spaces.Box) or not space.is_bounded():
             raise SpecError(
@@ -109,25 +108,23 @@ class BCAgent(TorchLearner):
             )
         self.inputs = Inputs(setup.observation_space, self.device)
         self.tasks = Tasks(setup)
-        self.heads = len(self.tasks) if multihead else 1
-        self.space, self.max_grad = space, max_grad
+        self.heads = len(self.tasks) if s.multihead else 1
+        self.space = space
         low, high = space.low.astype(np.float32).ravel(), space.high.astype(np.float32).ravel()
         self.middle, self.half = (low + high) / 2, (high - low) / 2
 
-        self.standard = Standardise(self.inputs.shape) if standardise else None
+        self.standard = Standardise(self.inputs.shape) if s.standardise else None
 
         def build() -> nn.Module:
-            if network:
-                encoder, features = own_encoder(network, self.inputs)
+            if s.network:
+                encoder, features = own_encoder(s.network, self.inputs)
             else:
-                encoder, features = encoder_for(self.inputs, hidden, nn.ReLU)
+                encoder, features = encoder_for(self.inputs, s.hidden, nn.ReLU)
             first = [] if self.standard is None else [self.standard]
             return nn.Sequential(*first, encoder, nn.Linear(features, low.size * self.heads))
 
-        self.net = build_network(setup, self.device, build)
-        self.optimizer = make_optimizer(
-            self.net.parameters(), lr, settings_of(optimizer, OPTIMIZER)
-        )
+        self.net = network(setup, self.device, build)
+        self.optimizer, self.max_grad = s.make_optimizer(self.net.parameters()), s.max_grad
 
     def act(self, obs: Any, ctx: Context) -> Array:
         with torch.inference_mode():

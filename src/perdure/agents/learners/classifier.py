@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from math import inf
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from perdure.agents.networks.checks import check_ranges, discrete_for
+from perdure.agents.networks.checks import discrete_for
 from perdure.agents.networks.encoders import Dropout, encoder_for, own_encoder
 from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import (
     Minibatch,
     TorchLearner,
     head_of_linear,
+    network,
     new_rows,
     pick_head,
 )
-from perdure.agents.networks.learner import network as build_network
-from perdure.agents.networks.optimizers import OptimizerSpec, make_optimizer, settings_of
+from perdure.agents.networks.settings import Ranges, TorchSettings
 from perdure.agents.networks.tasks import Tasks
 from perdure.agents.networks.tensors import to_array, to_tensor
 from perdure.errors import AgentFault
+from perdure.specs import takes_fields
 from perdure.types import Array, Batch, Context, Examples, Measures, Setup
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifierSettings(TorchSettings):
+    """See :class:`ClassifierAgent`."""
+
+    agent = "classifier"
+    ranges: ClassVar[Ranges] = {**TorchSettings.ranges, "dropout": (0, 0.99)}
+
+    convolutions: str = "plain"
+    dropout: float = 0.0
+    network: str = ""
+    multihead: bool = False
 
 
 class ClassifierAgent(TorchLearner):
@@ -42,7 +56,6 @@ class ClassifierAgent(TorchLearner):
     learns_from = ("data",)
     predicts = "logits"
     replayable = True
-    max_grad = inf
     net: nn.Sequential
     """An encoder and a linear head."""
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -52,39 +65,31 @@ class ClassifierAgent(TorchLearner):
         "openloris-small": {"convolutions": "small", "hidden": (256,)},
     }  # fmt: skip
 
-    def __init__(
-        self,
-        setup: Setup,
-        lr: float = 1e-3,
-        hidden: Sequence[int] = (64, 64),
-        convolutions: str = "plain",
-        dropout: float = 0.0,
-        network: str = "",
-        multihead: bool = False,
-        optimizer: OptimizerSpec = "adam",
-        device: str = "auto",
-    ) -> None:
-        super().__init__(setup, device)
-        check_ranges("classifier", lr=(lr, 0, inf), dropout=(dropout, 0, 0.99))
+    @takes_fields(ClassifierSettings)
+    def __init__(self, setup: Setup, settings: ClassifierSettings) -> None:
+        super().__init__(setup, settings.device)
+        s = settings
         space = discrete_for("classifier", setup.action_space)
         self.inputs = Inputs(setup.observation_space, self.device)
         self.start, self.classes = int(space.start), int(space.n)
         self.tasks = Tasks(setup)
-        self.heads = len(self.tasks) if multihead else 1
+        self.heads = len(self.tasks) if s.multihead else 1
 
         def drop() -> Dropout:
-            return Dropout(dropout, lambda: self.rng)
+            return Dropout(s.dropout, lambda: self.rng)
 
         def build() -> nn.Sequential:
-            dropped = drop if dropout else None
-            if network:
-                encoder, features = own_encoder(network, self.inputs)
+            dropped = drop if s.dropout else None
+            if s.network:
+                encoder, features = own_encoder(s.network, self.inputs)
             else:
-                encoder, features = encoder_for(self.inputs, hidden, nn.ReLU, convolutions, dropped)
+                encoder, features = encoder_for(
+                    self.inputs, s.hidden, nn.ReLU, s.convolutions, dropped
+                )
             return nn.Sequential(encoder, nn.Linear(features, self.classes * self.heads))
 
-        self.net = build_network(setup, self.device, build)
-        self.optimizer = make_optimizer(self.net.parameters(), lr, settings_of(optimizer))
+        self.net = network(setup, self.device, build)
+        self.optimizer, self.max_grad = s.make_optimizer(self.net.parameters()), s.max_grad
 
     def act(self, obs: Any, ctx: Context) -> Array:
         self.net.eval()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from perdure.agents.networks.checks import check_ranges, discrete_for, transitions_of
+from perdure.agents.networks.checks import discrete_for, transitions_of
 from perdure.agents.networks.encoders import encoder_for
 from perdure.agents.networks.exploration import EpsilonGreedy
 from perdure.agents.networks.inputs import Inputs
@@ -22,63 +24,90 @@ from perdure.agents.networks.learner import (
     pack,
     unpack,
 )
-from perdure.agents.networks.optimizers import OptimizerSpec, make_optimizer, settings_of
 from perdure.agents.networks.ring import Ring
+from perdure.agents.networks.settings import Ranges, ReplaySettings
 from perdure.agents.networks.tensors import to_array, to_tensor
+from perdure.specs import takes_fields
 from perdure.types import Array, Batch, Context, Measures, Setup, State
+
+
+@dataclass(frozen=True, kw_only=True)
+class DQNSettings(ReplaySettings):
+    """See :class:`DQNAgent`."""
+
+    agent = "dqn"
+    ranges: ClassVar[Ranges] = {
+        **ReplaySettings.ranges,
+        "target": (1, inf),
+        "tau": (0, 1),
+        "epsilon": (0, 1),
+        "explore": (0, inf),
+    }
+
+    lr: float = 5e-4
+    hidden: Sequence[int] = (128, 128)
+    batch: int = 64
+    every: int = 2
+    target: int = 1
+    tau: float = 0.01
+    epsilon: float = 0.05
+    explore: int = 8000
+    max_grad: float = 10.0
 
 
 class DQNAgent(TorchLearner):
     """Deep Q-learning for Discrete actions.
 
     One minibatch of ``batch`` replayed transitions is learned for every ``every`` steps taken, once
-    the replay holds ``batch`` of them; the target network follows every ``target`` minibatches.
+    the replay holds ``batch`` of them; every ``target`` minibatches the target network moves the part
+    ``tau`` of the way to the network.
     Epsilon falls to ``epsilon`` over ``explore`` learned steps. At a new task (see EpsilonGreedy)
     exploration starts again and the replay is emptied, unless ``restart`` is false: then both go
     on, and the replay mixes tasks.
+
+    The preset ``quick`` learns small tasks in some thousand steps.
     """
 
     learns_from = ("environments",)
-
-    max_grad = 10.0
     replayable = True
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "quick": {
+            "lr": 1e-3,
+            "gamma": 0.95,
+            "replay": 10_000,
+            "batch": 64,
+            "every": 4,
+            "target": 25,
+            "tau": 1.0,
+            "explore": 1500,
+            "hidden": (64, 64),
+            "optimizer": {"eps": 1e-5},
+        },
+    }
 
-    def __init__(
-        self,
-        setup: Setup,
-        lr: float = 1e-3,
-        gamma: float = 0.95,
-        replay: int = 10_000,
-        batch: int = 64,
-        every: int = 4,
-        target: int = 25,
-        epsilon: float = 0.05,
-        explore: int = 1500,
-        restart: bool = True,
-        hidden: Sequence[int] = (64, 64),
-        optimizer: OptimizerSpec = "adam",
-        device: str = "auto",
-    ) -> None:
-        super().__init__(setup, device)
-        check_ranges("dqn", gamma=(gamma, 0, 1), epsilon=(epsilon, 0, 1), batch=(batch, 1, replay))
-        for name, value in {"every": every, "target": target, "replay": replay}.items():
-            check_ranges("dqn", **{name: (value, 1, np.inf)})
-        check_ranges("dqn", explore=(explore, 0, np.inf), lr=(lr, 0, np.inf))
+    @takes_fields(DQNSettings)
+    def __init__(self, setup: Setup, settings: DQNSettings) -> None:
+        super().__init__(setup, settings.device)
+        s = self.settings = settings
         space = discrete_for("dqn", setup.action_space)
         self.inputs = Inputs(setup.observation_space, self.device)
 
         def build() -> nn.Module:
-            encoder, features = encoder_for(self.inputs, hidden, nn.ReLU)
+            encoder, features = encoder_for(self.inputs, s.hidden, nn.ReLU)
             return nn.Sequential(encoder, nn.Linear(features, int(space.n)))
 
         self.net = network(setup, self.device, build)
         self.target_net = copy.deepcopy(self.net).requires_grad_(False)
-        self.optimizer = make_optimizer(self.net.parameters(), lr, settings_of(optimizer))
-        self.start, self.gamma = int(space.start), gamma
-        self.batch, self.every, self.target, self.restart = batch, every, target, restart
-        self.explore = EpsilonGreedy(epsilon, explore, restart)
+        self.optimizer, self.max_grad = s.make_optimizer(self.net.parameters()), s.max_grad
+        self.target_weights = self.optimizer.weights.clone()
+        """All of the target network, which is made of views of it."""
+        parts = torch.split(self.target_weights, [p.numel() for p in self.net.parameters()])
+        for p, part in zip(self.target_net.parameters(), parts, strict=True):
+            p.data = part.view_as(p)
+        self.start = int(space.start)
+        self.explore = EpsilonGreedy(s.epsilon, s.explore, s.restart)
         self.replay = Ring(
-            replay,
+            s.replay,
             {
                 **self.inputs.columns("obs"),
                 **self.inputs.columns("next_obs"),
@@ -106,18 +135,18 @@ class DQNAgent(TorchLearner):
         )
         newest = self.replay.newest(len(moves))
         self.collect(NewRows(len(moves), lambda which: self._minibatch(newest[which])))
-        due = (self.steps + len(moves)) // self.every - self.steps // self.every
+        due = (self.steps + len(moves)) // self.settings.every - self.steps // self.settings.every
         self.steps += len(moves)
         self.explore.learned += len(moves)
-        if len(self.replay) < self.batch:
+        if len(self.replay) < self.settings.batch:
             return None
         measures: Measures | None = None
         for _ in range(due):
             self.optimizer.advance(ctx.progress)
-            measures = self.descend(self.sample(self.batch))
+            measures = self.descend(self.sample(self.settings.batch))
             self.updates += 1
-            if self.updates % self.target == 0:
-                self.target_net.load_state_dict(self.net.state_dict())
+            if self.updates % self.settings.target == 0:
+                self.target_weights.lerp_(self.optimizer.weights, self.settings.tau)
         return measures
 
     def sample(self, rows: int) -> Minibatch:
@@ -140,9 +169,11 @@ class DQNAgent(TorchLearner):
             # true end is worth nothing more; after a truncation life would have gone on.
             best = self.net(batch["next_obs"]).argmax(dim=1, keepdim=True)
             future = self.target_net(batch["next_obs"]).gather(1, best).squeeze(1)
-            goal = batch["rewards"] + self.gamma * batch["alive"] * future
+            goal = batch["rewards"] + self.settings.gamma * batch["alive"] * future
         values = self.predict(batch).gather(1, batch["actions"].unsqueeze(1)).squeeze(1)
-        loss = nn.functional.smooth_l1_loss(values, goal)
+        # Squared: under Huber's loss a true end counts no more than any small error, and values that
+        # once ran ahead of the rewards are not held back.
+        loss = nn.functional.mse_loss(values, goal)
         return loss, {"loss": loss.detach(), "q": values.detach().mean()}
 
     def predict(self, batch: Minibatch) -> Tensor:
@@ -151,7 +182,7 @@ class DQNAgent(TorchLearner):
 
     def enter(self, ctx: Context) -> None:
         super().enter(ctx)
-        if self.explore.enter(ctx) and self.restart:
+        if self.explore.enter(ctx) and self.settings.restart:
             self.replay.clear()
 
     def state(self) -> dict[str, Array]:

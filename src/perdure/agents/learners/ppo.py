@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from perdure.agents.networks.checks import check_ranges, transitions_of
+from perdure.agents.networks.checks import transitions_of
 from perdure.agents.networks.encoders import encoder_for, with_linear_head
 from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import (
@@ -19,7 +20,6 @@ from perdure.agents.networks.learner import (
     network,
     new_rows,
 )
-from perdure.agents.networks.optimizers import OptimizerSpec, make_optimizer, settings_of
 from perdure.agents.networks.policies import Categorical, Policy, policy_for
 from perdure.agents.networks.rollout_buffer import (
     Baseline,
@@ -27,8 +27,33 @@ from perdure.agents.networks.rollout_buffer import (
     advantages_and_returns,
     check_baseline,
 )
+from perdure.agents.networks.settings import Ranges, RolloutSettings
 from perdure.agents.networks.tensors import to_tensor
+from perdure.specs import takes_fields
 from perdure.types import Array, Batch, Context, Measures, Setup, State
+
+
+@dataclass(frozen=True, kw_only=True)
+class PPOSettings(RolloutSettings):
+    """See :class:`PPOAgent`."""
+
+    agent = "ppo"
+    ranges: ClassVar[Ranges] = {
+        **RolloutSettings.ranges,
+        "batch": (2, inf),
+        "clip": (0, inf),
+        "entropy": (0, inf),
+        "floor": (0, inf),
+    }
+
+    lr: float = 3e-4
+    rollout: int = 2048
+    clip: float = 0.2
+    entropy: float = 0.0
+    floor: float = 0.0
+    baseline: Baseline = "mlp"
+    normalise: bool = True
+    max_grad: float = 0.5
 
 
 class ActorCritic(nn.Module):
@@ -70,12 +95,22 @@ class PPOAgent(TorchLearner):
     gathered since the last update is learned at once if it makes a minibatch and dropped if not:
     nothing is carried into the next task.
 
-    Presets: ``paper`` is Meta-World's of 2019 (ten episodes of 150 steps a task), completed by
+    The defaults are Stable-Baselines3's. Presets: ``quick`` learns small tasks in some thousand steps
+    and holds on to exploring, for lifetimes of many short tasks; ``paper`` is Meta-World's of 2019 (ten episodes of 150 steps a task), completed by
     garage's values where the paper gives none; ``newer`` is that of Meta-World+.
     """
 
     learns_from = ("environments",)
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "quick": {
+            "lr": 2e-3,
+            "gamma": 0.95,
+            "rollout": 128,
+            "epochs": 8,
+            "entropy": 0.03,
+            "floor": 1.0,
+            "std": 0.5,
+        },
         "paper": {
             "lr": 2.5e-4,
             "gamma": 0.99,
@@ -107,49 +142,24 @@ class PPOAgent(TorchLearner):
     net: ActorCritic
     value_weight = 0.5
 
-    def __init__(
-        self,
-        setup: Setup,
-        lr: float = 2e-3,
-        gamma: float = 0.95,
-        lam: float = 0.95,
-        rollout: int = 128,
-        batch: int = 64,
-        epochs: int = 8,
-        clip: float = 0.2,
-        entropy: float = 0.03,
-        floor: float = 1.0,
-        hidden: Sequence[int] = (64, 64),
-        greedy: bool = True,
-        baseline: Baseline = "mlp",
-        std: float = 0.5,
-        normalise: bool = True,
-        max_grad: float = 0.5,
-        optimizer: OptimizerSpec = "adam",
-        device: str = "auto",
-    ) -> None:
-        super().__init__(setup, device)
-        check_ranges("ppo", gamma=(gamma, 0, 1), lam=(lam, 0, 1), epochs=(epochs, 1, inf))
-        check_ranges("ppo", rollout=(rollout, 2, inf), batch=(batch, 2, inf), std=(std, 1e-6, inf))
-        for name, value in {"lr": lr, "clip": clip, "entropy": entropy, "floor": floor}.items():
-            check_ranges("ppo", **{name: (value, 0, inf)})
+    @takes_fields(PPOSettings)
+    def __init__(self, setup: Setup, settings: PPOSettings) -> None:
+        super().__init__(setup, settings.device)
+        s = self.settings = settings
         self.inputs = Inputs(setup.observation_space, self.device)
-        check_baseline("ppo", baseline, self.inputs)
-        self.policy = policy_for("ppo", setup.action_space, std)
+        check_baseline("ppo", s.baseline, self.inputs)
+        self.policy = policy_for("ppo", setup.action_space, s.std)
         self.predicts = "logits" if isinstance(self.policy, Categorical) else "regression"
         self.net = network(
-            setup, self.device, lambda: ActorCritic(self.inputs, self.policy, hidden, baseline)
+            setup, self.device, lambda: ActorCritic(self.inputs, self.policy, s.hidden, s.baseline)
         )
-        self.optimizer = make_optimizer(self.net.parameters(), lr, settings_of(optimizer))
-        self.gamma, self.lam, self.clip, self.entropy = gamma, lam, clip, entropy
-        self.floor, self.normalise, self.max_grad = max(floor, 1e-8), normalise, max_grad
-        self.batch, self.epochs, self.greedy = batch, epochs, greedy
-        self.rows = RolloutBuffer(setup, self.inputs, self.policy, rollout)
+        self.optimizer, self.max_grad = s.make_optimizer(self.net.parameters()), s.max_grad
+        self.rows = RolloutBuffer(setup, self.inputs, self.policy, s.rollout)
 
     def act(self, obs: Any, ctx: Context) -> Array:
         with torch.inference_mode():
             outputs = self.net.actor(self.inputs(obs))
-            return self.rows.choose(outputs, ctx, self.rng, self.greedy)
+            return self.rows.choose(outputs, ctx, self.rng, self.settings.greedy)
 
     def learn(self, batch: Batch, ctx: Context) -> Measures | None:
         moves, rewards = transitions_of("ppo", batch)
@@ -157,7 +167,7 @@ class PPOAgent(TorchLearner):
 
     def leave(self, ctx: Context) -> None:
         # The innermost boundary comes first and leaves nothing for the outer ones.
-        if ctx.learning and len(self.rows) >= self.batch * self.rows.parallel_tasks:
+        if ctx.learning and len(self.rows) >= self.settings.batch * self.rows.parallel_tasks:
             self.update(ctx.progress)
         elif ctx.learning:
             self.rows.clear()
@@ -167,9 +177,9 @@ class PPOAgent(TorchLearner):
         data = self.rollout_data()
         self.collect(new_rows(data))
         n = len(data["obs"])
-        parts = max(1, round(n / (self.batch * self.rows.parallel_tasks)))
+        parts = max(1, round(n / (self.settings.batch * self.rows.parallel_tasks)))
         totals: dict[str, float] = {}
-        for _ in range(self.epochs):
+        for _ in range(self.settings.epochs):
             order = to_tensor(self.rng.permutation(n), self.device)
             # Minibatches as even as can be: a last one of a few rows would be mostly noise.
             for rows in order.tensor_split(parts):
@@ -177,7 +187,7 @@ class PPOAgent(TorchLearner):
                 for name, value in self.descend({k: v[rows] for k, v in data.items()}).items():
                     totals[name] = totals.get(name, 0.0) + value
         self.rows.clear()
-        return {name: total / (self.epochs * parts) for name, total in totals.items()}
+        return {name: total / (self.settings.epochs * parts) for name, total in totals.items()}
 
     def rollout_data(self) -> Minibatch:
         """The rollout as one batch, with advantages and returns by the policy that made it."""
@@ -187,7 +197,7 @@ class PPOAgent(TorchLearner):
         with torch.inference_mode():
             log_prob, _ = self.policy.log_prob(self.net.actor(obs), sampled)
         advantages, returns = advantages_and_returns(
-            rows, obs, after, self.net.critic, self.gamma, self.lam
+            rows, obs, after, self.net.critic, self.settings.gamma, self.settings.lam
         )
         return {
             "obs": obs,
@@ -199,16 +209,17 @@ class PPOAgent(TorchLearner):
         }
 
     def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
+        s = self.settings
         log_prob, entropy = self.policy.log_prob(self.predict(batch), batch["sampled_actions"])
         advantages = batch["advantages"]
-        if self.normalise:
+        if s.normalise:
             advantages = advantages - advantages.mean()
-            advantages = advantages / advantages.std(unbiased=False).clamp(min=self.floor)
+            advantages = advantages / advantages.std(unbiased=False).clamp(min=max(s.floor, 1e-8))
         ratio = torch.exp(log_prob - batch["log_prob"])
-        clipped = ratio.clamp(1 - self.clip, 1 + self.clip)
+        clipped = ratio.clamp(1 - s.clip, 1 + s.clip)
         policy_loss = -torch.min(ratio * advantages, clipped * advantages).mean()
         spread = entropy.mean()
-        loss = policy_loss - self.entropy * spread
+        loss = policy_loss - s.entropy * spread
         measures: dict[str, Tensor] = {}
         if self.net.critic is not None:
             values = self.net.critic(batch["obs"]).squeeze(1)

@@ -3,23 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from perdure.agents.networks.checks import check_ranges, transitions_of
+from perdure.agents.networks.checks import transitions_of
 from perdure.agents.networks.encoders import encoder_for
 from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import Minibatch, TorchLearner, network, new_rows
-from perdure.agents.networks.optimizers import OptimizerSpec, make_optimizer, settings_of
 from perdure.agents.networks.policies import Categorical, Policy, policy_for
 from perdure.agents.networks.rollout_buffer import gae
+from perdure.agents.networks.settings import Ranges, RolloutSettings
 from perdure.agents.networks.tensors import to_array, to_tensor
 from perdure.errors import SpecError
+from perdure.specs import takes_fields
 from perdure.types import Array, Batch, Context, Measures, Scope, Setup, State, Transitions
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecurrentPPOSettings(RolloutSettings):
+    """See :class:`RecurrentPPOAgent`."""
+
+    agent = "recurrent_ppo"
+    ranges: ClassVar[Ranges] = {
+        **RolloutSettings.ranges,
+        "sequence": (1, inf),
+        "width": (1, inf),
+        "clip": (0, inf),
+        "entropy": (0, inf),
+    }
+
+    scope: Scope = "episode"
+    lr: float = 2e-3
+    gamma: float = 0.95
+    rollout: int = 512
+    sequence: int = 32
+    batch: int = 16
+    epochs: int = 4
+    clip: float = 0.2
+    entropy: float = 0.02
+    hidden: Sequence[int] = (32,)
+    width: int = 32
+    std: float = 0.5
+    max_grad: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.scope not in ("episode", "trial"):
+            raise SpecError(f"{self.agent}: scope must be 'episode' or 'trial', got {self.scope!r}")
 
 
 class GRU(nn.Module):
@@ -91,47 +126,22 @@ class RecurrentPPOAgent(TorchLearner):
     net: RecurrentActorCritic
     value_weight = 0.5
 
-    def __init__(
-        self,
-        setup: Setup,
-        scope: Scope = "episode",
-        lr: float = 2e-3,
-        gamma: float = 0.95,
-        lam: float = 0.95,
-        rollout: int = 512,
-        sequence: int = 32,
-        batch: int = 16,
-        epochs: int = 4,
-        clip: float = 0.2,
-        entropy: float = 0.02,
-        hidden: Sequence[int] = (32,),
-        width: int = 32,
-        greedy: bool = True,
-        max_grad: float = 0.5,
-        optimizer: OptimizerSpec = "adam",
-        device: str = "auto",
-    ) -> None:
-        super().__init__(setup, device)
-        if scope not in ("episode", "trial"):
-            raise SpecError(f"recurrent_ppo: scope must be 'episode' or 'trial', got {scope!r}")
-        check_ranges("recurrent_ppo", gamma=(gamma, 0, 1), lam=(lam, 0, 1), epochs=(epochs, 1, inf))
-        check_ranges("recurrent_ppo", rollout=(rollout, 2, inf), sequence=(sequence, 1, inf))
-        check_ranges("recurrent_ppo", batch=(batch, 1, inf), width=(width, 1, inf))
-        self.memory_scope = scope
+    @takes_fields(RecurrentPPOSettings)
+    def __init__(self, setup: Setup, settings: RecurrentPPOSettings) -> None:
+        super().__init__(setup, settings.device)
+        s = self.settings = settings
+        self.memory_scope = s.scope
         self.inputs = Inputs(setup.observation_space, self.device)
-        self.policy = policy_for("recurrent_ppo", setup.action_space)
+        self.policy = policy_for("recurrent_ppo", setup.action_space, s.std)
         self.predicts = "logits" if isinstance(self.policy, Categorical) else "regression"
         extras = self.policy.outputs + 2
         self.net = network(
             setup,
             self.device,
-            lambda: RecurrentActorCritic(self.inputs, extras, self.policy, hidden, width),
+            lambda: RecurrentActorCritic(self.inputs, extras, self.policy, s.hidden, s.width),
         )
-        self.optimizer = make_optimizer(self.net.parameters(), lr, settings_of(optimizer))
-        self.gamma, self.lam, self.clip, self.entropy = gamma, lam, clip, entropy
-        self.rollout, self.sequence, self.batch, self.epochs = rollout, sequence, batch, epochs
-        self.greedy, self.max_grad = greedy, max_grad
-        self.hidden: Array = np.zeros((setup.slots, width), np.float32)
+        self.optimizer, self.max_grad = s.make_optimizer(self.net.parameters()), s.max_grad
+        self.hidden: Array = np.zeros((setup.slots, s.width), np.float32)
         self.extras: Array = np.zeros((setup.slots, extras), np.float32)
         """For each slot: its last action, the reward it brought, and whether an episode begins."""
         self.rows: list[list[dict[str, Any]]] = [[] for _ in range(setup.slots)]
@@ -170,11 +180,11 @@ class RecurrentPPOAgent(TorchLearner):
         slots = ctx.slots
         x = self._inputs(obs, slots)
         outputs, values, after = self._forward(x, slots)
-        if ctx.learning and sum(map(len, self.rows)) >= self.rollout:
+        if ctx.learning and sum(map(len, self.rows)) >= self.settings.rollout:
             self._bootstrap(slots, values, ctx)
             self.learned = self.update(ctx.progress)
             outputs, values, after = self._forward(x, slots)
-        explore = ctx.learning or not self.greedy
+        explore = ctx.learning or not self.settings.greedy
         sampled = self.policy.sample(outputs, self.rng if explore else None)
         if ctx.learning:
             with torch.inference_mode():
@@ -238,7 +248,7 @@ class RecurrentPPOAgent(TorchLearner):
 
     def leave(self, ctx: Context) -> None:
         # The innermost boundary comes first and leaves nothing for the outer ones.
-        if ctx.learning and 2 * sum(map(len, self.rows)) >= self.rollout:
+        if ctx.learning and 2 * sum(map(len, self.rows)) >= self.settings.rollout:
             self.update(ctx.progress)
         elif ctx.learning:
             self._clear()
@@ -251,16 +261,16 @@ class RecurrentPPOAgent(TorchLearner):
         data = self.rollout_data()
         self.collect(new_rows(data))
         n = len(data["obs"])
-        parts = max(1, round(n / self.batch))
+        parts = max(1, round(n / self.settings.batch))
         totals: dict[str, float] = {}
-        for _ in range(self.epochs):
+        for _ in range(self.settings.epochs):
             order = self._tensor(self.rng.permutation(n))
             for some in order.tensor_split(parts):
                 self.optimizer.advance(progress)
                 for name, value in self.descend({k: v[some] for k, v in data.items()}).items():
                     totals[name] = totals.get(name, 0.0) + value
         self._clear()
-        return {name: total / (self.epochs * parts) for name, total in totals.items()}
+        return {name: total / (self.settings.epochs * parts) for name, total in totals.items()}
 
     def rollout_data(self) -> Minibatch:
         """The rollout as sequences of one length, padded at their ends; ``mask`` says what counts."""
@@ -271,33 +281,39 @@ class RecurrentPPOAgent(TorchLearner):
             cut[-1] = True
             after = np.where(cut, columns["last_value"], np.append(columns["value"][1:], 0.0))
             columns["advantages"] = gae(
-                columns["reward"], columns["value"], after, cut, self.gamma, self.lam
+                columns["reward"],
+                columns["value"],
+                after,
+                cut,
+                self.settings.gamma,
+                self.settings.lam,
             )
             columns["returns"] = columns["advantages"] + columns["value"]
-            for first in range(0, len(mine), self.sequence):
-                part = {k: v[first : first + self.sequence] for k, v in columns.items()}
+            for first in range(0, len(mine), self.settings.sequence):
+                part = {k: v[first : first + self.settings.sequence] for k, v in columns.items()}
                 sequences.append({**part, "hidden": columns["hidden"][first]})
         for part in sequences:
             part["mask"] = np.ones(len(part["cut"]), bool)
         names = ("mask", "start", "sampled", "log_prob", "advantages", "returns")
-        padded = {n: self._tensor(_padded(sequences, n, self.sequence)) for n in names}
+        padded = {n: self._tensor(_padded(sequences, n, self.settings.sequence)) for n in names}
         return {
-            "obs": self._tensor(_padded(sequences, "inputs", self.sequence)),
+            "obs": self._tensor(_padded(sequences, "inputs", self.settings.sequence)),
             "hidden": self._tensor(np.stack([s["hidden"] for s in sequences])),
             **padded,
         }
 
     def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
+        s = self.settings
         outputs, values, _ = self.net(batch["obs"], batch["hidden"], batch["start"])
         mask = batch["mask"]
         log_prob, entropy = self.policy.log_prob(outputs[mask], batch["sampled"][mask])
         advantages = batch["advantages"][mask]
         advantages = (advantages - advantages.mean()) / (advantages.std(unbiased=False) + 1e-8)
         ratio = torch.exp(log_prob - batch["log_prob"][mask])
-        clipped = ratio.clamp(1 - self.clip, 1 + self.clip)
+        clipped = ratio.clamp(1 - s.clip, 1 + s.clip)
         policy_loss = -torch.min(ratio * advantages, clipped * advantages).mean()
         value_loss = nn.functional.mse_loss(values[mask], batch["returns"][mask])
-        loss = policy_loss + self.value_weight * value_loss - self.entropy * entropy.mean()
+        loss = policy_loss + self.value_weight * value_loss - s.entropy * entropy.mean()
         measures = {"loss": loss, "value_loss": value_loss, "entropy": entropy.mean()}
         return loss, {name: value.detach() for name, value in measures.items()}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar
 
@@ -12,8 +13,7 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from perdure.agents.networks.checks import check_ranges, transitions_of
-from perdure.agents.networks.encoders import check_widths
+from perdure.agents.networks.checks import transitions_of
 from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import (
     LEAST_STD,
@@ -23,14 +23,43 @@ from perdure.agents.networks.learner import (
     network,
     pick_head,
 )
-from perdure.agents.networks.optimizers import OptimizerSpec, make_optimizer, settings_of
 from perdure.agents.networks.ring import Ring
 from perdure.agents.networks.sac_networks import ActorCritic, followed_by_targets
+from perdure.agents.networks.settings import Ranges, ReplaySettings
 from perdure.agents.networks.tasks import Tasks
 from perdure.agents.networks.tensors import to_array, to_tensor
 from perdure.arrays import rows_of
 from perdure.errors import SpecError
+from perdure.specs import takes_fields
 from perdure.types import Array, Batch, Context, Measures, Setup, State
+
+PAPER: Mapping[str, Any] = {
+    "batch": 128,
+    "start": 1000,
+    "hidden": (400, 400, 400),
+    "optimizer": {"eps": 1e-5},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SACSettings(ReplaySettings):
+    """See :class:`SACAgent`."""
+
+    agent = "sac"
+    ranges: ClassVar[Ranges] = {
+        **ReplaySettings.ranges,
+        "tau": (0, 1),
+        "start": (0, inf),
+        "every": (0, inf),
+        "alpha": (1e-8, inf),
+    }
+
+    lr: float = 3e-4
+    hidden: Sequence[int] = (256, 256)
+    tau: float = 0.005
+    start: int = 100
+    alpha: float = 1.0
+    multihead: bool = False
 
 
 class SACAgent(TorchLearner):
@@ -48,18 +77,27 @@ class SACAgent(TorchLearner):
     one loss. Images pass convolutions that policy and critics share; they are learned from the loss
     of the critics alone, as in SAC+AE (Yarats et al., 2021), and the critics' targets have their own.
 
-    The defaults are those of Meta-World's paper. Presets: ``newer`` is Meta-World+ but for the start
-    of its networks; ``quick`` learns the easy tasks in minutes, values first: theirs is a time
-    constant of 1/(τ(1 − γ)) updates, 20,000 by default; ``cw`` is Continual World without its layer
+    The defaults are Stable-Baselines3's, with a shorter replay. Presets: ``paper`` is that of
+    Meta-World's paper; ``newer`` is Meta-World+ but for the start of its networks; ``quick`` learns the easy tasks in minutes, values first: theirs is a time
+    constant of 1/(τ(1 − γ)) updates, 20,000 in the others; ``cw`` is Continual World without its layer
     norms, leaky units and resets of the optimiser.
     """
 
     learns_from = ("environments",)
     replayable = True
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "newer": {"start": 4000, "every": 0, "max_grad": 1.0},
-        "quick": {"lr": 1e-3, "gamma": 0.97, "tau": 0.01, "every": 2, "hidden": (256, 256)},
+        "paper": PAPER,
+        "newer": {**PAPER, "start": 4000, "every": 0, "max_grad": 1.0},
+        "quick": {
+            **PAPER,
+            "lr": 1e-3,
+            "gamma": 0.97,
+            "tau": 0.01,
+            "every": 2,
+            "hidden": (256, 256),
+        },
         "cw": {
+            **PAPER,
             "lr": 1e-3,
             "replay": 1_000_000,
             "start": 10_000,
@@ -70,52 +108,32 @@ class SACAgent(TorchLearner):
     non_policy_parameters = ("critics.", "log_alpha")
     net: ActorCritic
 
-    def __init__(
-        self,
-        setup: Setup,
-        lr: float = 3e-4,
-        gamma: float = 0.99,
-        tau: float = 0.005,
-        batch: int = 128,
-        replay: int = 100_000,
-        start: int = 1000,
-        every: int = 1,
-        alpha: float = 1.0,
-        multihead: bool = False,
-        restart: bool = True,
-        hidden: Sequence[int] = (400, 400, 400),
-        max_grad: float = inf,
-        optimizer: OptimizerSpec = "adam",
-        device: str = "auto",
-    ) -> None:
-        super().__init__(setup, device)
-        check_ranges("sac", gamma=(gamma, 0, 1), tau=(tau, 0, 1), batch=(batch, 1, replay))
-        check_ranges("sac", every=(every, 0, inf), start=(start, 0, inf), alpha=(alpha, 1e-8, inf))
+    @takes_fields(SACSettings)
+    def __init__(self, setup: Setup, settings: SACSettings) -> None:
+        super().__init__(setup, settings.device)
+        s = self.settings = settings
         space = setup.action_space
         if not (isinstance(space, spaces.Box) and np.isfinite([space.low, space.high]).all()):
             raise SpecError(f"sac acts in bounded Box spaces, not in {space}; try ppo or dqn")
-        check_widths(hidden)
         self.inputs = Inputs(setup.observation_space, self.device)
         self.low, self.high = space.low.reshape(-1), space.high.reshape(-1)
         self.shape, self.dtype = space.shape, space.dtype
         actions = len(self.low)
         self.tasks = Tasks(setup)
         tasks = len(self.tasks)
-        self.heads = heads = tasks if multihead else 1
+        self.heads = heads = tasks if s.multihead else 1
         self.net = network(
             setup,
             self.device,
-            lambda: ActorCritic(self.inputs, actions, hidden, heads, tasks, alpha),
+            lambda: ActorCritic(self.inputs, actions, s.hidden, heads, tasks, s.alpha),
         )
         self.target_encoder = copy.deepcopy(self.net.encoder)
-        self.optimizer = make_optimizer(self.net.parameters(), lr, settings_of(optimizer))
+        self.optimizer, self.max_grad = s.make_optimizer(self.net.parameters()), s.max_grad
         self.followed = followed_by_targets(self.net)
         self.target: Tensor = self.optimizer.weights[self.followed].clone()
         """What the critics, and the convolutions before them, were a while ago."""
         self.target_critics = self._view_target()
-        self.gamma, self.tau, self.batch, self.every = gamma, tau, batch, every
-        self.start, self.restart, self.entropy = start, restart, -float(actions)
-        self.max_grad = max_grad
+        self.entropy = -float(actions)
         self.columns: dict[str, tuple[tuple[int, ...], Any]] = {
             **self.inputs.columns("obs"),
             **self.inputs.columns("next_obs"),
@@ -123,12 +141,11 @@ class SACAgent(TorchLearner):
             "rewards": ((), np.float32),
             "terminated": ((), np.bool_),
         }
-        self.replay = replay
         self.replays = self._empty()
         self.steps = 0
 
     def _empty(self) -> list[Ring]:
-        return [Ring(self.replay, self.columns) for _ in range(len(self.tasks))]
+        return [Ring(self.settings.replay, self.columns) for _ in range(len(self.tasks))]
 
     def _critics(self) -> list[nn.Parameter]:
         return [*self.net.critics.weights, *self.net.critics.biases]
@@ -148,7 +165,7 @@ class SACAgent(TorchLearner):
     @property
     def starting(self) -> bool:
         """Whether actions are still random."""
-        return self.steps < self.start * self.tasks.boundary.parallel_tasks
+        return self.steps < self.settings.start * self.tasks.boundary.parallel_tasks
 
     def act(self, obs: Any, ctx: Context) -> Array:
         n = len(ctx.slots)
@@ -185,7 +202,11 @@ class SACAgent(TorchLearner):
         before, self.steps = self.steps, self.steps + n
         if self.starting:
             return None
-        due = self.steps // self.every - before // self.every if self.every else 1
+        due = (
+            self.steps // self.settings.every - before // self.settings.every
+            if self.settings.every
+            else 1
+        )
         measures: Measures | None = None
         for _ in range(due):
             measures = self.update(ctx.progress)
@@ -205,7 +226,7 @@ class SACAgent(TorchLearner):
         that is done."""
         self.optimizer.advance(progress)
         measures = self.descend(self.sample())
-        self.target.lerp_(self.optimizer.weights[self.followed], self.tau)
+        self.target.lerp_(self.optimizer.weights[self.followed], self.settings.tau)
         return measures
 
     def sample(self) -> Minibatch:
@@ -213,8 +234,8 @@ class SACAgent(TorchLearner):
         parts, tasks = [], []
         for k, replay in enumerate(self.replays):
             if len(replay):
-                parts.append(replay.take(self.rng.integers(len(replay), size=self.batch)))
-                tasks.append(np.full(self.batch, k))
+                parts.append(replay.take(self.rng.integers(len(replay), size=self.settings.batch)))
+                tasks.append(np.full(self.settings.batch, k))
         rows = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
         return self._minibatch(rows, np.concatenate(tasks))
 
@@ -241,7 +262,7 @@ class SACAgent(TorchLearner):
                 judged = self.target_encoder(judged)
             future = net.values(judged, after, task, self.target_critics).amin(0)
             future = future - alpha * log_after
-            goal = batch["rewards"] + self.gamma * batch["alive"] * future
+            goal = batch["rewards"] + self.settings.gamma * batch["alive"] * future
         obs = net.features(batch["obs"])
         values = net.values(obs, batch["actions"], task)
         critic = (values - goal).square().mean(1).sum()
@@ -279,7 +300,7 @@ class SACAgent(TorchLearner):
 
     def enter(self, ctx: Context) -> None:
         super().enter(ctx)
-        if self.tasks.enter(ctx) and self.restart:
+        if self.tasks.enter(ctx) and self.settings.restart:
             # New ones, not cleared ones: a long life would hold the memory of all its tasks.
             self.replays = self._empty()
             self.steps = 0

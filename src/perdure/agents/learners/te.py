@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar
 
@@ -11,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from perdure.agents.networks.checks import check_ranges, transitions_of
-from perdure.agents.networks.encoders import check_widths, mlp, with_linear_head
+from perdure.agents.networks.checks import transitions_of
+from perdure.agents.networks.encoders import mlp, with_linear_head
 from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import (
     LEAST_STD,
@@ -21,17 +22,44 @@ from perdure.agents.networks.learner import (
     TorchLearner,
     network,
 )
-from perdure.agents.networks.optimizers import OptimizerSpec, make_optimizer, settings_of
 from perdure.agents.networks.policies import Categorical, Policy, policy_for
 from perdure.agents.networks.rollout_buffer import RolloutBuffer, advantages_and_returns
+from perdure.agents.networks.settings import Ranges, RolloutSettings
 from perdure.agents.networks.tensors import to_array, to_tensor
 from perdure.errors import SpecError
+from perdure.specs import takes_fields
 from perdure.types import Array, Batch, Context, Measures, Setup, State
 
 LEAST, FIRST, GUESS = 1e-6, 0.1, 2.0
 """The least spread of a point, the first of the encoder's and the first of the guesses."""
 CHUNK = 4096
 """Windows held at a time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TESettings(RolloutSettings):
+    """See :class:`TEAgent`."""
+
+    agent = "te"
+    ranges: ClassVar[Ranges] = {
+        **RolloutSettings.ranges,
+        "batch": (2, inf),
+        "embedding": (1, inf),
+        "window": (1, inf),
+        "widest": (LEAST, inf),
+        "clip": (0, inf),
+    }
+
+    embedding: int = 6
+    window: int = 20
+    widest: float = 2.0
+    inference: float = 0.05
+    entropy: float = 0.02
+    encoder_entropy: float = 2e-4
+    lam: float = 0.98
+    batch: int = 32
+    clip: float = 0.2
+    hidden: Sequence[int] = (32, 16)
 
 
 class Embedding(nn.Module):
@@ -86,7 +114,6 @@ class TEAgent(TorchLearner):
     """
 
     learns_from = ("environments",)
-    max_grad = inf
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "garage": {"embedding": 4, "window": 6, "widest": 0.2, "rollout": 1024},
     }
@@ -94,36 +121,10 @@ class TEAgent(TorchLearner):
     non_policy_parameters = ("policy.log_std", "inference.")
     net: Embedding
 
-    def __init__(
-        self,
-        setup: Setup,
-        embedding: int = 6,
-        window: int = 20,
-        widest: float = 2.0,
-        inference: float = 0.05,
-        entropy: float = 0.02,
-        encoder_entropy: float = 2e-4,
-        lr: float = 1e-3,
-        gamma: float = 0.99,
-        lam: float = 0.98,
-        rollout: int = 1500,
-        batch: int = 32,
-        epochs: int = 10,
-        clip: float = 0.2,
-        std: float = 1.0,
-        hidden: Sequence[int] = (32, 16),
-        greedy: bool = True,
-        optimizer: OptimizerSpec = "adam",
-        device: str = "auto",
-    ) -> None:
-        super().__init__(setup, device)
-        check_ranges("te", gamma=(gamma, 0, 1), lam=(lam, 0, 1), widest=(widest, LEAST, inf))
-        check_ranges(
-            "te", embedding=(embedding, 1, inf), window=(window, 1, inf), batch=(batch, 2, inf)
-        )
-        check_ranges("te", rollout=(rollout, 2, inf), epochs=(epochs, 1, inf))
-        check_ranges("te", lr=(lr, 0, inf), clip=(clip, 0, inf), std=(std, 1e-6, inf))
-        check_widths(hidden)
+    @takes_fields(TESettings)
+    def __init__(self, setup: Setup, settings: TESettings) -> None:
+        super().__init__(setup, settings.device)
+        s = self.settings = settings
         if not setup.tasks:
             raise SpecError("te embeds tasks, so it must be told them: do not hide their identity")
         self.inputs = Inputs(setup.observation_space, self.device)
@@ -131,23 +132,18 @@ class TEAgent(TorchLearner):
             raise SpecError(
                 f"te reads flat observations, not images as in {setup.observation_space}; try ppo"
             )
-        policy = self.policy = policy_for("te", setup.action_space, std)
+        policy = self.policy = policy_for("te", setup.action_space, s.std)
         self.predicts = "logits" if isinstance(policy, Categorical) else "regression"
         width, tasks = self.inputs.shape[0], len(setup.tasks)
         self.net = network(
             setup,
             self.device,
-            lambda: Embedding(tasks, width, policy, hidden, embedding, window),
+            lambda: Embedding(tasks, width, policy, s.hidden, s.embedding, s.window),
         )
-        self.optimizer = make_optimizer(self.net.parameters(), lr, settings_of(optimizer))
-        self.window, self.widest = window, widest
-        self.inference, self.entropy, self.encoder_entropy = inference, entropy, encoder_entropy
-        self.gamma, self.lam, self.clip = gamma, lam, clip
-        self.batch, self.epochs, self.greedy = batch, epochs, greedy
-        self.rows = RolloutBuffer(
-            setup, self.inputs, policy, rollout, {"noise": ((embedding,), np.float32)}
-        )
-        self.noise = np.zeros((setup.slots, embedding), np.float32)
+        self.optimizer, self.max_grad = s.make_optimizer(self.net.parameters()), s.max_grad
+        noise = {"noise": ((s.embedding,), np.float32)}
+        self.rows = RolloutBuffer(setup, self.inputs, policy, s.rollout, noise)
+        self.noise = np.zeros((setup.slots, s.embedding), np.float32)
         """The ε of each slot's episode."""
 
     # Points.
@@ -155,7 +151,7 @@ class TEAgent(TorchLearner):
     def place(self, task: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and log standard deviation of p(z|task)."""
         hot = nn.functional.one_hot(task, len(self.setup.tasks)).to(torch.float32)
-        return gaussian(self.net.encoder(hot), FIRST, self.widest)
+        return gaussian(self.net.encoder(hot), FIRST, self.settings.widest)
 
     def point(self, task: Tensor, noise: Tensor) -> Tensor:
         """z of each row."""
@@ -178,7 +174,7 @@ class TEAgent(TorchLearner):
             task = to_tensor(self.rows.tasks.of(ctx), self.device)
             z = self.point(task, to_tensor(noise, self.device))
             outputs = self.net.actor(torch.cat([self.inputs(obs), z], 1))
-            return self.rows.choose(outputs, ctx, self.rng, self.greedy)
+            return self.rows.choose(outputs, ctx, self.rng, self.settings.greedy)
 
     def learn(self, batch: Batch, ctx: Context) -> Measures | None:
         moves, rewards = transitions_of("te", batch)
@@ -187,7 +183,7 @@ class TEAgent(TorchLearner):
 
     def leave(self, ctx: Context) -> None:
         # The innermost boundary comes first and leaves nothing for the outer ones.
-        if ctx.learning and len(self.rows) >= self.batch * self.rows.parallel_tasks:
+        if ctx.learning and len(self.rows) >= self.settings.batch * self.rows.parallel_tasks:
             self.update(ctx.progress)
         elif ctx.learning:
             self.rows.clear()
@@ -199,9 +195,9 @@ class TEAgent(TorchLearner):
         self.collect(
             NewRows(n, lambda rows: self._rows(data, windows, to_tensor(rows, self.device)))
         )
-        parts = max(1, round(n / (self.batch * self.rows.parallel_tasks)))
+        parts = max(1, round(n / (self.settings.batch * self.rows.parallel_tasks)))
         totals: dict[str, float] = {}
-        for _ in range(self.epochs):
+        for _ in range(self.settings.epochs):
             order = to_tensor(self.rng.permutation(n), self.device)
             for rows in order.tensor_split(parts):
                 self.optimizer.advance(progress)
@@ -209,7 +205,7 @@ class TEAgent(TorchLearner):
                 for name, value in self.descend(some).items():
                     totals[name] = totals.get(name, 0.0) + value
         self.rows.clear()
-        return {name: total / (self.epochs * parts) for name, total in totals.items()}
+        return {name: total / (self.settings.epochs * parts) for name, total in totals.items()}
 
     @staticmethod
     def _rows(data: Minibatch, windows: Callable[[Tensor], Tensor], rows: Tensor) -> Minibatch:
@@ -223,7 +219,7 @@ class TEAgent(TorchLearner):
         sampled, task, noise = (
             to_tensor(rows[name], self.device) for name in ("sampled_actions", "task", "noise")
         )
-        history = to_tensor(earlier(rows["cut"], self.window - 1), self.device)
+        history = to_tensor(earlier(rows["cut"], self.settings.window - 1), self.device)
 
         def windows(some: Tensor) -> Tensor:
             past = obs[history[some].flatten()].view(len(some), -1)
@@ -236,7 +232,9 @@ class TEAgent(TorchLearner):
         rewards = to_tensor(rows["rewards"], self.device)
         rows["rewards"] = to_array(self.augmented(rewards, log_q, log_prob))
         known, following = torch.cat([obs, z], 1), torch.cat([after, z], 1)
-        advantages, _ = advantages_and_returns(rows, known, following, None, self.gamma, self.lam)
+        advantages, _ = advantages_and_returns(
+            rows, known, following, None, self.settings.gamma, self.settings.lam
+        )
         advantages = advantages - advantages.mean()
         data = {
             "obs": obs,
@@ -246,7 +244,7 @@ class TEAgent(TorchLearner):
             "task": task,
             "noise": noise,
             "z": z,
-            "discount": self.gamma ** to_tensor(rows["time"], self.device, torch.float32),
+            "discount": self.settings.gamma ** to_tensor(rows["time"], self.device, torch.float32),
         }
         return data, windows
 
@@ -254,17 +252,18 @@ class TEAgent(TorchLearner):
         """Rewards with a price on points that cannot be guessed and a prize on varied actions."""
         softplus = nn.functional.softplus
         unclear, varied = softplus((-log_q).clamp(-3, 3)), softplus(-log_prob)
-        return rewards - self.inference * unclear + self.entropy * varied
+        return rewards - self.settings.inference * unclear + self.settings.entropy * varied
 
     def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
+        s = self.settings
         log_prob, entropy = self.policy.log_prob(self.predict(batch), batch["sampled_actions"])
         ratio = torch.exp(log_prob - batch["log_prob"])
-        clipped = ratio.clamp(1 - self.clip, 1 + self.clip)
+        clipped = ratio.clamp(1 - s.clip, 1 + s.clip)
         advantages = batch["advantages"]
         policy_loss = -torch.min(ratio * advantages, clipped * advantages).mean()
         _, log_std = self.place(batch["task"])
         # The entropy of a Gaussian but for its constant.
-        policy_loss = policy_loss - self.encoder_entropy * log_std.sum(1).mean()
+        policy_loss = policy_loss - s.encoder_entropy * log_std.sum(1).mean()
         # The inference network has parameters of its own, so one sum trains both.
         unclear = -(batch["discount"] * self.guess(batch["window"], batch["z"])).mean()
         return policy_loss + unclear, {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar
 
@@ -11,11 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parameters_to_vector
 
-from perdure.agents.networks.checks import check_ranges, transitions_of
+from perdure.agents.networks.checks import transitions_of
 from perdure.agents.networks.encoders import encoder_for, with_linear_head
 from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import Minibatch, TorchAgent, network, pack, unpack
-from perdure.agents.networks.optimizers import OptimizerSpec, make_optimizer, settings_of
 from perdure.agents.networks.policies import policy_for
 from perdure.agents.networks.rollout_buffer import (
     Baseline,
@@ -23,11 +23,26 @@ from perdure.agents.networks.rollout_buffer import (
     advantages_and_returns,
     check_baseline,
 )
+from perdure.agents.networks.settings import Ranges, RolloutSettings
 from perdure.agents.networks.tensors import to_float, to_tensor
+from perdure.specs import takes_fields
 from perdure.types import Array, Batch, Context, Measures, Setup, State
 
 DAMPING, CONJUGATE_STEPS = 1e-5, 10
 SHRINK, TRIES = 0.8, 15
+
+
+@dataclass(frozen=True, kw_only=True)
+class TRPOSettings(RolloutSettings):
+    """See :class:`TRPOAgent`."""
+
+    agent = "trpo"
+    ranges: ClassVar[Ranges] = {**RolloutSettings.ranges, "kl": (1e-12, inf)}
+
+    kl: float = 0.01
+    std: float = 2.0
+    baseline: Baseline = "linear"
+    normalise: bool = True
 
 
 class TRPOAgent(TorchAgent):
@@ -62,57 +77,34 @@ class TRPOAgent(TorchAgent):
         "newer": {"rollout": 5000, "lam": 1.0, "std": 1.0, "hidden": (512, 512)},
     }
 
-    def __init__(
-        self,
-        setup: Setup,
-        gamma: float = 0.99,
-        lam: float = 0.95,
-        rollout: int = 1500,
-        kl: float = 0.01,
-        hidden: Sequence[int] = (64, 64),
-        std: float = 2.0,
-        baseline: Baseline = "linear",
-        lr: float = 1e-3,
-        batch: int = 64,
-        epochs: int = 10,
-        normalise: bool = True,
-        greedy: bool = True,
-        optimizer: OptimizerSpec = "adam",
-        device: str = "auto",
-    ) -> None:
-        super().__init__(setup, device)
-        check_ranges("trpo", gamma=(gamma, 0, 1), lam=(lam, 0, 1), rollout=(rollout, 2, inf))
-        check_ranges("trpo", kl=(kl, 1e-12, inf), std=(std, 1e-6, inf), lr=(lr, 0, inf))
-        check_ranges("trpo", batch=(batch, 1, inf), epochs=(epochs, 1, inf))
+    @takes_fields(TRPOSettings)
+    def __init__(self, setup: Setup, settings: TRPOSettings) -> None:
+        super().__init__(setup, settings.device)
+        s = self.settings = settings
         self.inputs = Inputs(setup.observation_space, self.device)
-        check_baseline("trpo", baseline, self.inputs)
-        policy = self.policy = policy_for("trpo", setup.action_space, std)
+        check_baseline("trpo", s.baseline, self.inputs)
+        policy = self.policy = policy_for("trpo", setup.action_space, s.std)
 
         def build() -> nn.ModuleDict:
-            actor = with_linear_head(*encoder_for(self.inputs, hidden), policy.outputs, 0.01)
+            actor = with_linear_head(*encoder_for(self.inputs, s.hidden), policy.outputs, 0.01)
             parts = nn.ModuleDict({"policy": policy, "actor": actor})
-            if baseline == "mlp":
-                parts["critic"] = with_linear_head(*encoder_for(self.inputs, hidden), 1, 1.0)
+            if s.baseline == "mlp":
+                parts["critic"] = with_linear_head(*encoder_for(self.inputs, s.hidden), 1, 1.0)
             return parts
 
         self.net = network(setup, self.device, build)
         self.actor = self.net["actor"]
         self.weights = [*policy.parameters(), *self.actor.parameters()]
-        self.critic = self.net["critic"] if baseline == "mlp" else None
-        settings = settings_of(optimizer)
+        self.critic = self.net["critic"] if s.baseline == "mlp" else None
         self.optimizer = (
-            make_optimizer(self.critic.parameters(), lr, settings)
-            if self.critic is not None
-            else None
+            s.make_optimizer(self.critic.parameters()) if self.critic is not None else None
         )
-        self.gamma, self.lam, self.kl, self.normalise = gamma, lam, kl, normalise
-        self.batch, self.epochs, self.greedy = batch, epochs, greedy
-        self.rows = RolloutBuffer(setup, self.inputs, policy, rollout)
+        self.rows = RolloutBuffer(setup, self.inputs, policy, s.rollout)
 
     def act(self, obs: Any, ctx: Context) -> Array:
         with torch.inference_mode():
             outputs = self.actor(self.inputs(obs))
-            return self.rows.choose(outputs, ctx, self.rng, self.greedy)
+            return self.rows.choose(outputs, ctx, self.rng, self.settings.greedy)
 
     def learn(self, batch: Batch, ctx: Context) -> Measures | None:
         moves, rewards = transitions_of("trpo", batch)
@@ -150,9 +142,9 @@ class TRPOAgent(TorchAgent):
             outputs = self.actor(obs)
             log_prob, entropy = self.policy.log_prob(outputs, sampled)
         advantages, returns = advantages_and_returns(
-            rows, obs, after, self.critic, self.gamma, self.lam
+            rows, obs, after, self.critic, self.settings.gamma, self.settings.lam
         )
-        if self.normalise:
+        if self.settings.normalise:
             advantages = advantages - advantages.mean()
             advantages = advantages / advantages.std(unbiased=False).clamp(min=1e-8)
         return {
@@ -196,7 +188,7 @@ class TRPOAgent(TorchAgent):
 
         direction = conjugate_gradients(damped, gradient, CONJUGATE_STEPS)
         curvature = to_float(direction @ damped(direction))
-        length = math.sqrt(2 * self.kl / curvature) if curvature > 0 else 0.0
+        length = math.sqrt(2 * self.settings.kl / curvature) if curvature > 0 else 0.0
         gained, apart, part = self.search(data, length * direction)
         entropy = to_float(data["entropy"].mean())
         return {"gain": gained, "kl": apart, "step": part, "entropy": entropy}
@@ -211,7 +203,7 @@ class TRPOAgent(TorchAgent):
             assign(self.weights, start + part * step)
             gained = to_float(self.surrogate(data)) - before
             apart = to_float(self.divergence(data))
-            if gained > 0 and apart <= self.kl:
+            if gained > 0 and apart <= self.settings.kl:
                 return gained, apart, part
             part *= SHRINK
         assign(self.weights, start)
@@ -223,9 +215,9 @@ class TRPOAgent(TorchAgent):
         """Learn the returns; the mean squared error on the way."""
         assert self.optimizer is not None
         n, total, count = len(data["obs"]), 0.0, 0
-        for _ in range(self.epochs):
+        for _ in range(self.settings.epochs):
             order = to_tensor(self.rng.permutation(n), self.device)
-            for rows in order.tensor_split(max(1, round(n / self.batch))):
+            for rows in order.tensor_split(max(1, round(n / self.settings.batch))):
                 self.optimizer.advance(progress)
                 values = critic(data["obs"][rows]).squeeze(1)
                 loss = nn.functional.mse_loss(values, data["returns"][rows])

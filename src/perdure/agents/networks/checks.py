@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import gymnasium
@@ -31,5 +32,5 @@ def transitions_of(agent: str, batch: Batch) -> tuple[Transitions, Array]:
 def check_ranges(agent: str, **rules: tuple[float, float, float]) -> None:
     """Refuse parameters outside their range; each rule is (value, least, most)."""
     for name, (value, least, most) in rules.items():
-        if not least <= value <= most:
+        if not isinstance(value, Real) or not least <= value <= most:
             raise SpecError(f"{agent}: {name} must be from {least:g} to {most:g}, got {value!r}")

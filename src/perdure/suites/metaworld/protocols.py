@@ -45,7 +45,7 @@ def mt1(
     horizon: int | None = None,
 ) -> Curriculum:
     """One task with many goals, which are observed."""
-    return _multi("mt1", "MT1", [task], preset, steps, rounds, episodes, goal_seed, horizon)
+    return _multi("mt1", "MT1", [task], preset, Budget(steps, rounds, episodes), goal_seed, horizon)
 
 
 def mt(
@@ -62,7 +62,9 @@ def mt(
 
     Without the one-hot, only agents that read the task's name can tell tasks apart.
     """
-    return _multi("mt", "MT1", tasks, preset, steps, rounds, episodes, goal_seed, horizon, one_hot)
+    return _multi(
+        "mt", "MT1", tasks, preset, Budget(steps, rounds, episodes), goal_seed, horizon, one_hot
+    )
 
 
 def mt10(
@@ -74,7 +76,7 @@ def mt10(
     horizon: int | None = None,
 ) -> Curriculum:
     """Ten tasks side by side, each with a one-hot; steps are for each task."""
-    return _multi("mt10", "MT10", MT10, preset, steps, rounds, episodes, goal_seed, horizon)
+    return _multi("mt10", "MT10", MT10, preset, Budget(steps, rounds, episodes), goal_seed, horizon)
 
 
 def mt50(
@@ -86,7 +88,9 @@ def mt50(
     horizon: int | None = None,
 ) -> Curriculum:
     """All fifty tasks side by side, each with a one-hot; steps are for each task."""
-    return _multi("mt50", "MT50", NAMES, preset, steps, rounds, episodes, goal_seed, horizon)
+    return _multi(
+        "mt50", "MT50", NAMES, preset, Budget(steps, rounds, episodes), goal_seed, horizon
+    )
 
 
 def ml1(
@@ -105,7 +109,7 @@ def ml1(
     Of the 50 test goals the current protocol takes 40, the paper 10.
     """
     names = [task], [task]
-    budget = MetaBudget(steps, rounds, trial, shots, episodes, goals)
+    budget = MetaBudget(steps, rounds, episodes, trial, shots, goals)
     return _meta("ml1", "ML1", names, preset, budget, goal_seed)
 
 
@@ -121,7 +125,7 @@ def ml10(
 ) -> Curriculum:
     """Learn ten tasks, adapt to five others."""
     names = ML10_TRAIN, ML10_TEST
-    budget = MetaBudget(steps, rounds, trial, shots, episodes, goals)
+    budget = MetaBudget(steps, rounds, episodes, trial, shots, goals)
     return _meta("ml10", "ML10", names, preset, budget, goal_seed)
 
 
@@ -137,7 +141,7 @@ def ml45(
 ) -> Curriculum:
     """Learn forty-five tasks, adapt to the five others."""
     names = ML45_TRAIN, ML45_TEST
-    budget = MetaBudget(steps, rounds, trial, shots, episodes, goals)
+    budget = MetaBudget(steps, rounds, episodes, trial, shots, goals)
     return _meta("ml45", "ML45", names, preset, budget, goal_seed)
 
 
@@ -188,9 +192,7 @@ def _multi(
     benchmark: str,
     names: Sequence[str],
     preset: str,
-    steps: int,
-    rounds: int,
-    episodes: int,
+    budget: Budget,
     goal_seed: int,
     horizon: int | None,
     one_hot: bool = True,
@@ -205,26 +207,32 @@ def _multi(
         tasks = _numbered(names, **params)
     else:
         tasks = [_task(n, **params) for n in names]
-    blocks = _rounds(name, tasks, steps, rounds)
-    evaluation = evaluate(*(Exposure(t, episodes) for t in tasks), parallel=True)
+    blocks = _rounds(name, tasks, budget.steps, budget.rounds)
+    evaluation = evaluate(*(Exposure(t, budget.episodes) for t in tasks), parallel=True)
     return Curriculum(
         f"metaworld/{name}", interleave(blocks, evaluation), about=_about(CURRICULA[name])
     )
 
 
 @dataclass(frozen=True)
-class MetaBudget:
-    """How much a meta-learner learns and adapts."""
+class Budget:
+    """How much is learned and evaluated."""
 
     steps: int
     """Of each training task."""
     rounds: int
+    episodes: int
+    """Episodes of each evaluation."""
+
+
+@dataclass(frozen=True)
+class MetaBudget(Budget):
+    """How much a meta-learner learns and adapts."""
+
     trial: int
     """Consecutive episodes with the same hidden goal in meta-training."""
     shots: int
     """Episodes to adapt in."""
-    episodes: int
-    """Episodes that are evaluated then."""
     goals: int
     """Test goals of each test task."""
 
