@@ -1,9 +1,10 @@
 """Builders for any suite: interleave evaluations, repeat, permute, stop early, let the agent
-choose, and derive single-task experts."""
+choose, meta-train and meta-test, and derive single-task experts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from perdure.errors import CurriculumError
 from perdure.seeds import rng_for
@@ -17,6 +18,7 @@ from perdure.types import (
     Task,
     Unit,
     Visibility,
+    adapt,
     evaluate,
     learn,
 )
@@ -172,4 +174,98 @@ def agent_chosen(
             yield everything
 
     about = f"The agent picks its next task {choices} times"
+    return Curriculum(name, generate=generate, tasks=tuple(tasks), about=about)
+
+
+MEASURED = Visibility(rewards=True, task_ids=False)
+"""What a test task shows: who it is stays hidden, while rewards are what tells."""
+
+
+@dataclass(frozen=True)
+class MetaBudget:
+    """How much a meta-learner learns and adapts."""
+
+    steps: int
+    """Of each training task."""
+    rounds: int = 1
+    """Learn blocks that they are divided into; all test tasks are adapted to after each."""
+    trial: int = 10
+    """Consecutive episodes with the same hidden goal in meta-training."""
+    shots: int = 10
+    """Episodes to adapt in."""
+    episodes: int = 3
+    """Episodes that are evaluated before adapting, and after it."""
+
+    def learning(self, name: str, tasks: Sequence[Task]) -> list[Block]:
+        """The learn blocks, with all tasks side by side."""
+        if not 1 <= self.rounds <= self.steps:
+            raise CurriculumError(
+                f"{name}: rounds must be from 1 to the number of steps, got {self.rounds}"
+            )
+        whole, rest = divmod(self.steps, self.rounds)
+        return [
+            learn(
+                *(Exposure(t, whole + (k < rest), "steps", self.trial) for t in tasks),
+                parallel=True,
+            )
+            for k in range(self.rounds)
+        ]
+
+    def testing(self, tasks: Sequence[Task]) -> list[Block]:
+        """Every test task as the agent is, then an adapt block for each."""
+        before = evaluate(*(Exposure(t, self.episodes) for t in tasks), visibility=MEASURED)
+        return [before, *(self.adapting(t) for t in tasks)]
+
+    def adapting(self, task: Task) -> Block:
+        """Adapt to a task within one trial, then evaluate on the same."""
+        return adapt(
+            Exposure(task, self.shots, episodes_per_trial=self.shots),
+            then=[Exposure(task, self.episodes, episodes_per_trial=self.episodes)],
+            visibility=Visibility(task_ids=False),
+            then_visibility=MEASURED,
+        )
+
+
+def meta_learning(
+    name: str, train: Sequence[Task], test: Sequence[Task], budget: MetaBudget, about: str = ""
+) -> Curriculum:
+    """Meta-train on some tasks side by side, then adapt to each of the others and forget it again."""
+    blocks: list[Block] = []
+    for block in budget.learning(name, train):
+        blocks += [block, *budget.testing(test)]
+    return Curriculum(name, tuple(blocks), about=about)
+
+
+def online_meta_learning(
+    name: str,
+    tasks: Sequence[Task],
+    budget: MetaBudget,
+    *,
+    threshold: float,
+    measure: str = "success",
+    chunk: int = 10_000,
+    about: str = "",
+) -> Curriculum:
+    """Tasks come one by one (Finn et al., 2019), and each should take less than the last.
+
+    A task that has just come is adapted to in ``shots`` episodes and evaluated. If it is not mastered by
+    that, its ``measure`` below the threshold, it is learned in chunks of steps, and adapted to again after
+    each, until it is or until its ``steps`` are used up. Then the next one comes. All adaptations to a
+    task are to the same hidden goal, one that a lifetime draws for the task.
+    """
+    if not 1 <= chunk <= budget.steps:
+        raise CurriculumError(f"{name}: need 1 <= chunk <= steps, got {chunk} and {budget.steps}")
+
+    def generate() -> BlockGenerator:
+        for task in tasks:
+            used = 0
+            while True:
+                results: ResultsSoFar = yield budget.adapting(task)
+                score = results.mean(measure, task=task.id, block=-1, learning=False)
+                if score >= threshold or used >= budget.steps:
+                    break
+                amount = min(chunk, budget.steps - used)
+                yield learn(Exposure(task, amount, "steps", budget.trial))
+                used += amount
+
     return Curriculum(name, generate=generate, tasks=tuple(tasks), about=about)

@@ -115,3 +115,69 @@ def test_rows_are_the_same_with_and_without_batched_stepping(tmp_path):
             LifetimeLoop(config, agent, log).run()
         found.append(read_rows(tmp_path / name))
     assert found[0] == found[1]
+
+
+# Families to adapt to.
+
+
+def played(name, policy, trials=300, **params):
+    """Mean return of an episode of each of many trials by a policy of (environment, observation)."""
+    env = registry.suite_of(Task("toy", name)).env(Task("toy", name, params=params))
+    returns = []
+    for k in range(trials):
+        obs, _ = env.reset(seed=k, options={"trial_seed": 1000 + k})
+        total, over = 0.0, False
+        while not over:
+            obs, reward, ended, cut, _ = env.step(policy(env, obs))
+            total, over = total + reward, ended or cut
+        returns.append(total)
+    return float(np.mean(returns))
+
+
+KNOWING = {
+    # Its steps have a greatest length, not a greatest coordinate.
+    "navigation": lambda env, obs: (
+        (env.goal - env.at) / max(np.linalg.norm(env.goal - env.at), 0.2)
+    ),
+    "bernoulli": lambda env, obs: int(env.chances.argmax()),
+    "mass": lambda env, obs: np.clip(-obs / env.gain, -1, 1),
+}
+UNKNOWING = {
+    "navigation": lambda env, obs: np.zeros(2, np.float32),
+    "bernoulli": lambda env, obs: 0,
+    "mass": lambda env, obs: np.zeros(1, np.float32),
+}
+
+
+@pytest.mark.parametrize("name", KNOWING)
+def test_families_say_what_can_be_had(name):
+    env = registry.suite_of(Task("toy", name)).env(Task("toy", name))
+    spread = {"navigation": 1e-6, "bernoulli": 0.35, "mass": 0.03}[name]
+    assert played(name, KNOWING[name]) == pytest.approx(env.adapted, abs=spread)
+    spread = {"navigation": 1e-6, "bernoulli": 0.35, "mass": 0.35}[name]
+    assert played(name, UNKNOWING[name]) == pytest.approx(env.unadapted, abs=spread)
+
+
+@pytest.mark.parametrize("name", KNOWING)
+def test_what_a_family_hides_is_the_trials_or_the_instances(name):
+    drawn = {"navigation": "goal", "bernoulli": "chances", "mass": "gain"}[name]
+
+    def hidden(seed, trial, **params):
+        env = registry.suite_of(Task("toy", name)).env(Task("toy", name, params=params))
+        env.reset(seed=seed, options={"trial_seed": trial})
+        return np.array(getattr(env, drawn)).tolist()
+
+    assert hidden(1, 5) == hidden(2, 5) != hidden(1, 6)
+    assert hidden(1, 5, instance=3) == hidden(2, 6, instance=3) != hidden(1, 5, instance=4)
+    with pytest.raises(ValueError, match="instance must be a whole number"):
+        hidden(1, 5, instance=-1)
+
+
+def test_what_exploring_a_bandit_is_worth():
+    """After one pull of an arm: the mean of the greatest of 2/3 (or 1/3) and 1/2. After very many, the
+    greatest of the chances."""
+    from perdure.suites.toy.families import best_after
+
+    assert best_after(0) == 0.5
+    assert best_after(1, 2) == pytest.approx(0.5 * 2 / 3 + 0.5 * 1 / 2)
+    assert best_after(2, 2) < best_after(8, 2) < best_after(20, 2) < 2 / 3

@@ -10,6 +10,9 @@ count               fixed-length episodes, reward = action; for testing the loop
 drift               continuing: follow a drifting target forever                    1 per step
 recall              name a cue that was seen some steps ago: needs memory           return 1
 hidden-goal         which arm pays is hidden and stays for a trial: needs trials    see HiddenGoal
+navigation          walk to a goal that a trial hides                               see Navigation
+bernoulli           arms pay with chances that a trial hides                        see Bernoulli
+mass                push a mass whose answer to a push a trial hides                see Mass
 signed-reach        as reach, with a number and a picture as observations (Dict)    return 0
 told                which arm pays is said by the task's instruction alone          return 1
 blobs               labelled 2-D points, classes turned and moved                   accuracy ≈ 1
@@ -40,6 +43,7 @@ from perdure.suites.toy.envs import (
     SignedReach,
     Told,
 )
+from perdure.suites.toy.families import Bernoulli, Mass, Navigation
 from perdure.types import Curriculum, Task
 
 ENVS: dict[str, tuple[type[gymnasium.Env[Any, Any]], dict[str, Any]]] = {
@@ -50,6 +54,9 @@ ENVS: dict[str, tuple[type[gymnasium.Env[Any, Any]], dict[str, Any]]] = {
     "drift": (Drift, {}),
     "recall": (Recall, {}),
     "hidden-goal": (HiddenGoal, {}),
+    "navigation": (Navigation, {}),
+    "bernoulli": (Bernoulli, {}),
+    "mass": (Mass, {}),
     "signed-reach": (SignedReach, {}),
     "told": (Told, {}),
 }

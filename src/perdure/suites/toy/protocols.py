@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from perdure import curricula
 from perdure.errors import CurriculumError
+from perdure.seeds import rng_for
 from perdure.suites.toy.envs import ARMS
 from perdure.types import (
     Curriculum,
@@ -143,6 +144,56 @@ def trials(steps: int = 30_000, episodes: int = 300) -> Curriculum:
     return Curriculum("toy/trials", curricula.interleave([block], final))
 
 
+def meta_navigation(
+    steps: int = 200_000, trial: int = 10, shots: int = 10, episodes: int = 3, goals: int = 20
+) -> Curriculum:
+    """Meta-learning: walk to hidden goals on a circle; held-out ones to adapt to."""
+    return _family("navigation", steps, trial, shots, episodes, goals)
+
+
+def meta_bandit(
+    steps: int = 200_000, trial: int = 10, shots: int = 10, episodes: int = 3, goals: int = 20
+) -> Curriculum:
+    """Meta-learning: find the arm that pays best."""
+    return _family("bernoulli", steps, trial, shots, episodes, goals)
+
+
+def meta_mass(
+    steps: int = 200_000, trial: int = 10, shots: int = 10, episodes: int = 3, goals: int = 20
+) -> Curriculum:
+    """Meta-learning: push a mass whose answer to a push is not known."""
+    return _family("mass", steps, trial, shots, episodes, goals)
+
+
+def online_navigation(
+    steps: int = 20_000,
+    chunk: int = 2000,
+    tasks: int = 10,
+    trial: int = 4,
+    shots: int = 3,
+    episodes: int = 10,
+    threshold: float = -8.0,
+    seed: int = 0,
+) -> Curriculum:
+    """Online meta-learning: hidden goals come one by one, each until its return after adapting is
+    at least the threshold."""
+    came = rng_for(seed, "online").permutation(tasks)
+    goals = [Task("toy", "navigation", f"goal{k}", {"instance": int(k)}) for k in came]
+    budget = curricula.MetaBudget(steps, trial=trial, shots=shots, episodes=episodes)
+    return curricula.online_meta_learning(
+        "toy/online-navigation", goals, budget, threshold=threshold, measure="return", chunk=chunk
+    )
+
+
+def _family(name: str, steps: int, trial: int, shots: int, episodes: int, goals: int) -> Curriculum:
+    title = f"toy/meta-{'bandit' if name == 'bernoulli' else name}"
+    if goals < 1:
+        raise CurriculumError(f"{title}: goals must be at least 1, got {goals}")
+    tests = [Task("toy", name, f"test{k}", {"instance": k}) for k in range(goals)]
+    budget = curricula.MetaBudget(steps, trial=trial, shots=shots, episodes=episodes)
+    return curricula.meta_learning(title, [Task("toy", name)], tests, budget)
+
+
 def signed_reach(steps: int = 3000, episodes: int = 5, picture: bool = True) -> Curriculum:
     """Dict observations: a number and a picture say together where to reach."""
     task = Task("toy", "signed-reach", params={"picture": picture})
@@ -174,6 +225,10 @@ CURRICULA: Mapping[str, Callable[..., Curriculum]] = {
     "deployed": deployed,
     "recall": recall,
     "trials": trials,
+    "meta-navigation": meta_navigation,
+    "meta-bandit": meta_bandit,
+    "meta-mass": meta_mass,
+    "online-navigation": online_navigation,
     "signed-reach": signed_reach,
     "told": told,
     "check": check,
