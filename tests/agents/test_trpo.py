@@ -16,8 +16,9 @@ from perdure.types import Context, Setup, Transitions
 torch = pytest.importorskip("torch")
 from torch.distributions import Categorical, Independent, Normal, kl_divergence
 
-from perdure.agents.learners.trpo import TRPOAgent, assign, conjugate_gradients, flat_gradient
+from perdure.agents.learners.trpo import TRPOAgent
 from perdure.agents.networks.policies import policy_for
+from perdure.agents.networks.trust_region import assign, conjugate_gradients, flat_gradient
 
 REACHING = Path(__file__).with_name("reaching.py")
 SEEN = spaces.Box(-1, 1, (2,), np.float32)

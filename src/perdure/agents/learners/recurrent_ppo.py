@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from perdure.agents.networks.checks import transitions_of
 from perdure.agents.networks.encoders import encoder_for
+from perdure.agents.networks.gru import GRU
 from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import Minibatch, TorchLearner, network, new_rows
 from perdure.agents.networks.policies import Categorical, Policy, policy_for
@@ -55,31 +56,6 @@ class RecurrentPPOSettings(RolloutSettings):
         super().__post_init__()
         if self.scope not in ("episode", "trial"):
             raise SpecError(f"{self.agent}: scope must be 'episode' or 'trial', got {self.scope!r}")
-
-
-class GRU(nn.Module):
-    """A gated recurrent unit (Cho et al., 2014) in plain operations, which every device has; it
-    starts as torch's own does."""
-
-    def __init__(self, inputs: int, width: int) -> None:
-        super().__init__()
-        self.inputs, self.recurrent = nn.Linear(inputs, 3 * width), nn.Linear(width, 3 * width)
-        for p in self.parameters():
-            nn.init.uniform_(p, -(width**-0.5), width**-0.5)
-
-    def forward(self, x: Tensor, memory: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
-        """(sequences, steps, inputs) to (sequences, steps, width), and the memory after the last.
-        Memory is zero where a step starts anew."""
-        projected, out, h = self.inputs(x), [], memory
-        for t in range(x.shape[1]):
-            h = h * ~start[:, t, None]
-            reset, update, new = projected[:, t].chunk(3, 1)
-            from_reset, from_update, from_new = self.recurrent(h).chunk(3, 1)
-            keep = torch.sigmoid(update + from_update)
-            candidate = torch.tanh(new + torch.sigmoid(reset + from_reset) * from_new)
-            h = candidate + keep * (h - candidate)
-            out.append(h)
-        return torch.stack(out, 1), h
 
 
 class RecurrentActorCritic(nn.Module):
@@ -126,13 +102,19 @@ class RecurrentPPOAgent(TorchLearner):
     net: RecurrentActorCritic
     value_weight = 0.5
 
+    settings: RecurrentPPOSettings
+
     @takes_fields(RecurrentPPOSettings)
     def __init__(self, setup: Setup, settings: RecurrentPPOSettings) -> None:
+        self.begin(setup, settings)
+
+    def begin(self, setup: Setup, settings: RecurrentPPOSettings) -> None:
+        """What the constructor does, whose settings may be a record with more in it."""
         super().__init__(setup, settings.device)
         s = self.settings = settings
         self.memory_scope = s.scope
         self.inputs = Inputs(setup.observation_space, self.device)
-        self.policy = policy_for("recurrent_ppo", setup.action_space, s.std)
+        self.policy = policy_for(s.agent, setup.action_space, s.std)
         self.predicts = "logits" if isinstance(self.policy, Categorical) else "regression"
         extras = self.policy.outputs + 2
         self.net = network(
@@ -180,13 +162,14 @@ class RecurrentPPOAgent(TorchLearner):
         slots = ctx.slots
         x = self._inputs(obs, slots)
         outputs, values, after = self._forward(x, slots)
-        if ctx.learning and sum(map(len, self.rows)) >= self.settings.rollout:
+        training = self.trains(ctx)
+        if training and self.due(ctx):
             self._bootstrap(slots, values, ctx)
             self.learned = self.update(ctx.progress)
             outputs, values, after = self._forward(x, slots)
         explore = ctx.learning or not self.settings.greedy
         sampled = self.policy.sample(outputs, self.rng if explore else None)
-        if ctx.learning:
+        if training:
             with torch.inference_mode():
                 log_prob, _ = self.policy.log_prob(outputs, self._tensor(sampled))
             start = ctx.trial_start if self.memory_scope == "trial" else ctx.episode_start
@@ -198,6 +181,14 @@ class RecurrentPPOAgent(TorchLearner):
             self.now = {"sampled": sampled}
         self.hidden[slots] = after
         return self.policy.to_space(sampled)
+
+    def trains(self, ctx: Context) -> bool:
+        """Whether the steps here are kept and learned from."""
+        return ctx.learning
+
+    def due(self, ctx: Context) -> bool:
+        """Whether there are enough steps to learn from."""
+        return sum(map(len, self.rows)) >= self.settings.rollout
 
     def _inputs(self, obs: Any, slots: Array) -> Array:
         flat = to_array(self.inputs(obs).flatten(1))

@@ -24,7 +24,12 @@ from perdure.agents.networks.learner import (
     pick_head,
 )
 from perdure.agents.networks.ring import Ring
-from perdure.agents.networks.sac_networks import ActorCritic, followed_by_targets
+from perdure.agents.networks.sac_networks import (
+    ActorCritic,
+    SeenFeatures,
+    followed_by_targets,
+    soft_losses,
+)
 from perdure.agents.networks.settings import Ranges, ReplaySettings
 from perdure.agents.networks.tasks import Tasks
 from perdure.agents.networks.tensors import to_array, to_tensor
@@ -255,23 +260,15 @@ class SACAgent(TorchLearner):
         noise, next_noise = to_tensor(drawn, self.device)
         log_alpha = net.log_alpha[task]
         alpha = log_alpha.detach().exp()
+        judged = batch["next_obs"]
         with torch.no_grad():
-            after, log_after = net.policy(net.features(batch["next_obs"]), task, next_noise)
-            judged = batch["next_obs"]
+            following = net.features(judged)
             if self.target_encoder is not None:
                 judged = self.target_encoder(judged)
-            future = net.values(judged, after, task, self.target_critics).amin(0)
-            future = future - alpha * log_after
-            goal = batch["rewards"] + self.settings.gamma * batch["alive"] * future
-        obs = net.features(batch["obs"])
-        values = net.values(obs, batch["actions"], task)
-        critic = (values - goal).square().mean(1).sum()
-        # The critics judge the policy and are not moved by it; nor are the convolutions.
-        obs = obs.detach()
-        chosen, log_prob = net.policy(obs, task, noise)
-        fixed = [p.detach() for p in self._critics()]
-        worth = net.values(obs, chosen, task, fixed).amin(0)
-        actor = (alpha * log_prob - worth).mean()
+        seen = SeenFeatures(net.features(batch["obs"]), following, judged, task)
+        critic, actor, values, log_prob = soft_losses(
+            net, batch, seen, (noise, next_noise), alpha, self.settings.gamma, self.target_critics
+        )
         temperature_loss = -(log_alpha * (log_prob.detach() + self.entropy)).mean()
         measures = {
             "loss": critic.detach(),

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import parameters_to_vector
 
 from perdure.agents.networks.checks import transitions_of
 from perdure.agents.networks.encoders import encoder_for, with_linear_head
@@ -25,11 +23,9 @@ from perdure.agents.networks.rollout_buffer import (
 )
 from perdure.agents.networks.settings import Ranges, RolloutSettings
 from perdure.agents.networks.tensors import to_float, to_tensor
+from perdure.agents.networks.trust_region import fisher_product, line_search, natural_step
 from perdure.specs import takes_fields
 from perdure.types import Array, Batch, Context, Measures, Setup, State
-
-DAMPING, CONJUGATE_STEPS = 1e-5, 10
-SHRINK, TRIES = 0.8, 15
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,44 +166,22 @@ class TRPOAgent(TorchAgent):
         return self.policy.divergence(data["terms"], now).mean()
 
     def fisher_product(self, data: Minibatch) -> Callable[[Tensor], Tensor]:
-        """v ↦ F v, where F is the Fisher information: the Hessian of the divergence at its least."""
-        gradient = flat_gradient(self.divergence(data), self.weights, create_graph=True)
-
-        def product(v: Tensor) -> Tensor:
-            return flat_gradient(gradient @ v, self.weights, retain_graph=True)
-
-        return product
+        """v ↦ F v, where F is the Fisher information."""
+        return fisher_product(lambda: self.divergence(data), self.weights)
 
     def step(self, data: Minibatch) -> dict[str, float]:
         """The step of the policy; what it gained, how far it went and the part of its length."""
-        gradient = flat_gradient(self.surrogate(data), self.weights)
-        product = self.fisher_product(data)
-
-        def damped(v: Tensor) -> Tensor:
-            return product(v) + DAMPING * v
-
-        direction = conjugate_gradients(damped, gradient, CONJUGATE_STEPS)
-        curvature = to_float(direction @ damped(direction))
-        length = math.sqrt(2 * self.settings.kl / curvature) if curvature > 0 else 0.0
-        gained, apart, part = self.search(data, length * direction)
+        gained, apart, part = natural_step(*self._aims(data), self.weights, self.settings.kl)
         entropy = to_float(data["entropy"].mean())
         return {"gain": gained, "kl": apart, "step": part, "entropy": entropy}
 
-    @torch.no_grad()
     def search(self, data: Minibatch, step: Tensor) -> tuple[float, float, float]:
         """Go the longest part of the step that improves the surrogate within the bound; the gain,
         the divergence and the part, all 0 if there is none."""
-        start, before = parameters_to_vector(self.weights), to_float(self.surrogate(data))
-        part = 1.0
-        for _ in range(TRIES):
-            assign(self.weights, start + part * step)
-            gained = to_float(self.surrogate(data)) - before
-            apart = to_float(self.divergence(data))
-            if gained > 0 and apart <= self.settings.kl:
-                return gained, apart, part
-            part *= SHRINK
-        assign(self.weights, start)
-        return 0.0, 0.0, 0.0
+        return line_search(*self._aims(data), self.weights, self.settings.kl, step)
+
+    def _aims(self, data: Minibatch) -> tuple[Callable[[], Tensor], Callable[[], Tensor]]:
+        return lambda: self.surrogate(data), lambda: self.divergence(data)
 
     # The critic.
 
@@ -236,51 +210,6 @@ class TRPOAgent(TorchAgent):
         if self.optimizer is not None:
             self.optimizer.load("optimizer", state)
         self.rows.load(state)
-
-
-def flat_gradient(
-    value: Tensor,
-    parameters: Sequence[Tensor],
-    create_graph: bool = False,
-    retain_graph: bool | None = None,
-) -> Tensor:
-    """The gradient of a number as one vector."""
-    found = torch.autograd.grad(
-        value,
-        parameters,
-        create_graph=create_graph,
-        retain_graph=retain_graph,
-        materialize_grads=True,
-    )
-    return torch.cat([g.reshape(-1) for g in found])
-
-
-def assign(parameters: Sequence[Tensor], values: Tensor) -> None:
-    """Write one vector into parameters, where they lie: views of the vector would be aligned
-    otherwise than those of a resumed life, and round otherwise."""
-    start = 0
-    for p in parameters:
-        p.copy_(values[start : start + p.numel()].view_as(p))
-        start += p.numel()
-
-
-def conjugate_gradients(
-    product: Callable[[Tensor], Tensor], target: Tensor, steps: int, tolerance: float = 1e-10
-) -> Tensor:
-    """x with product(x) ≈ target, for a product with a symmetric positive definite matrix."""
-    x = torch.zeros_like(target)
-    residual = target.clone()
-    direction, square = residual.clone(), to_float(residual @ residual)
-    for _ in range(steps):
-        if square < tolerance:
-            break
-        turned = product(direction)
-        far = square / to_float(direction @ turned)
-        x += far * direction
-        residual -= far * turned
-        before, square = square, to_float(residual @ residual)
-        direction = residual + (square / before) * direction
-    return x
 
 
 agent = TRPOAgent

@@ -48,6 +48,10 @@ class Policy(nn.Module):
         return torch.ones_like(outputs)
 
     @abstractmethod
+    def scored(self, terms: Tensor, sampled: Tensor) -> Tensor:
+        """Each row's log-probability of the sampled action, given its :meth:`terms`."""
+
+    @abstractmethod
     def divergence(self, old: Tensor, new: Tensor) -> Tensor:
         """Kullback and Leibler's D(old ‖ new) of each row, given the :meth:`terms` of both."""
 
@@ -80,6 +84,10 @@ class Categorical(Policy):
     def terms(self, outputs: Tensor) -> Tensor:
         """Log-probabilities."""
         return torch.log_softmax(outputs, dim=1)
+
+    def scored(self, terms: Tensor, sampled: Tensor) -> Tensor:
+        """Of the chosen one."""
+        return terms.gather(1, sampled.unsqueeze(1)).squeeze(1)
 
     def divergence(self, old: Tensor, new: Tensor) -> Tensor:
         """Σ p (log p − log q)."""
@@ -131,6 +139,12 @@ class Gaussian(Policy):
     def fisher(self, outputs: Tensor) -> Tensor:
         """1/σ² of each mean."""
         return torch.exp(-2 * self.log_std).expand_as(outputs)
+
+    def scored(self, terms: Tensor, sampled: Tensor) -> Tensor:
+        """Of the unclipped number."""
+        mean, log_std = terms.chunk(2, dim=1)
+        z = (sampled - mean) * torch.exp(-log_std)
+        return -(0.5 * z * z + log_std + 0.5 * math.log(2 * math.pi)).sum(dim=1)
 
     def divergence(self, old: Tensor, new: Tensor) -> Tensor:
         """Σ log(τ/σ) + (σ² + (μ − ν)²) / 2τ² − ½, for N(μ, σ) and N(ν, τ)."""

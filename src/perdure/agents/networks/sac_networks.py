@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -46,7 +47,8 @@ class Layers(nn.Module):
 
 class ActorCritic(nn.Module):
     """The policy, two critics, and a temperature for each task. Where there are images, the
-    convolutions that all of them share come first: ``obs`` below are their features."""
+    convolutions that all of them share come first: ``obs`` below are their features, with ``more``
+    numbers of the learner's own behind them."""
 
     def __init__(
         self,
@@ -56,10 +58,12 @@ class ActorCritic(nn.Module):
         heads: int,
         tasks: int,
         alpha: float,
+        more: int = 0,
     ) -> None:
         super().__init__()
         self.heads, self.actions = heads, actions
         encoder, width = image_encoder(inputs)
+        width += more
         self.actor = Layers([width, *hidden, 2 * actions * heads], 1)
         # Beside the critics: both are followed by targets, and so lie together in the optimiser.
         self.encoder = encoder
@@ -106,6 +110,53 @@ class ActorCritic(nn.Module):
         return (
             out[:, 0] if self.heads == 1 else out[torch.arange(len(out), device=out.device), task]
         )
+
+
+class SeenFeatures(NamedTuple):
+    """What policy and critics read of a minibatch: features, and the tasks they are of."""
+
+    obs: Tensor
+    following: Tensor
+    """Of the observation after it, for the policy."""
+    judged: Tensor
+    """The same for the target critics."""
+    task: Tensor
+
+
+class SoftLosses(NamedTuple):
+    """The losses of critics and policy, the critics' values and the policy's log-probabilities."""
+
+    critic: Tensor
+    actor: Tensor
+    values: Tensor
+    log_prob: Tensor
+
+
+def soft_losses(
+    net: ActorCritic,
+    batch: Mapping[str, Tensor],
+    seen: SeenFeatures,
+    noise: tuple[Tensor, Tensor],
+    alpha: Tensor,
+    gamma: float,
+    targets: Sequence[Tensor],
+) -> SoftLosses:
+    """The losses on a minibatch of ``actions``, ``rewards`` and ``alive``. ``noise`` is that of the actions
+    now and then, ``targets`` are the target critics' parameters.
+
+    The critics judge the policy and are not moved by it; nor is what made the features.
+    """
+    with torch.no_grad():
+        after, log_after = net.policy(seen.following, seen.task, noise[1])
+        future = net.values(seen.judged, after, seen.task, targets).amin(0) - alpha * log_after
+        goal = batch["rewards"] + gamma * batch["alive"] * future
+    values = net.values(seen.obs, batch["actions"], seen.task)
+    critic = (values - goal).square().mean(1).sum()
+    obs = seen.obs.detach()
+    chosen, log_prob = net.policy(obs, seen.task, noise[0])
+    fixed = [p.detach() for p in (*net.critics.weights, *net.critics.biases)]
+    worth = net.values(obs, chosen, seen.task, fixed).amin(0)
+    return SoftLosses(critic, (alpha * log_prob - worth).mean(), values, log_prob)
 
 
 def followed_by_targets(net: ActorCritic) -> slice:
