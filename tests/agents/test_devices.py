@@ -31,7 +31,10 @@ from perdure.agents.strategies.base import works_with
 LEARNERS = {
     "dqn": "batch=4,replay=32,every=2,target=3,hidden=[5]",
     "ppo": "rollout=8,batch=4,epochs=2,hidden=[5]",
+    "maml": "shots=1,tasks=2,hidden=[5],inner_lr=0.5",
+    "pearl": "tasks=2,batch=4,context=3,embedding=2,start=4,rate=0.5,replay=32,hidden=[5],encoder=[5]",
     "recurrent_ppo": "rollout=8,batch=2,epochs=2,hidden=[5],width=4,sequence=4",
+    "rl2": "trials=2,batch=2,epochs=2,hidden=[5],width=4,sequence=4",
     "sac": "batch=4,replay=32,start=4,hidden=[5,5]",
     "te": "rollout=8,batch=4,epochs=1,hidden=[5],embedding=2,window=3",
     "trpo": "rollout=8,hidden=[5],baseline=mlp,epochs=2",
@@ -53,7 +56,7 @@ VECTOR = spaces.Box(-1, 1, (3,), np.float32)
 IMAGE = spaces.Box(0, 255, (20, 20, 3), np.uint8)
 BOTH = spaces.Dict({"camera": IMAGE, "body": VECTOR, "mode": spaces.Discrete(3)})
 TASKS = ("t/a", "t/b")
-STEPS = 6
+STEPS = 7
 
 
 def pairs() -> list[str]:
@@ -89,7 +92,8 @@ def live(agent: Any, on_data: bool) -> list[Any]:
     rng, out, both = np.random.default_rng(5), [], np.arange(2)
     start = np.zeros(2, bool)
     for block, task in enumerate(TASKS):
-        ctx = Context("learn", True, block, (task, task), both, start)
+        trial = np.zeros(2, bool)
+        ctx = Context("learn", True, block, (task, task), both, start, trial_start=trial)
         for event in ("block", "task", "variant"):
             agent.enter(Context("learn", True, block, (task,), both, start, event))
         for k in range(STEPS):
@@ -98,7 +102,10 @@ def live(agent: Any, on_data: bool) -> list[Any]:
                 targets = sample(agent.action_space, 6, rng)
                 out.append(agent.learn(Examples(obs, targets), ctx))
                 continue
-            start[:] = k % 3 == 0
+            # Trials are two episodes of three steps.
+            start[:], trial[:] = k % 3 == 0, k % 6 == 0
+            if (trial if agent.memory_scope == "trial" else start).any():
+                agent.reset_memory(both)
             actions = np.asarray(agent.act(obs, ctx))
             done, rewards = np.full(2, k % 3 == 2), rng.normal(size=2).astype(np.float32)
             later = sample(agent.observation_space, 2, rng)
@@ -233,6 +240,7 @@ LISTS = {
     "networks/column.py": 1,
     "learners/q.py": 3,
     "networks/rollout_buffer.py": 2,
+    "networks/trial_replay.py": 5,
     "random.py": 0,
 }
 """How often ``tolist`` is called on arrays, in modules that do."""

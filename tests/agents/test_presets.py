@@ -57,7 +57,7 @@ def test_listed_presets_are_those_of_the_classes():
             assert tuple(entry.load().presets) == entry.presets, entry.name
 
 
-@pytest.mark.parametrize("name", ["dqn", "ppo", "sac", "te", "trpo"])
+@pytest.mark.parametrize("name", ["dqn", "maml", "pearl", "ppo", "rl2", "sac", "te", "trpo"])
 def test_every_preset_makes_an_agent(name):
     action = spaces.Discrete(2) if name == "dqn" else BOX
     for preset in registry.entries("agents")[name].presets:
@@ -100,3 +100,22 @@ def test_presets_are_the_papers():
         0.2,
         1024,
     )
+
+
+def test_meta_learners_defaults_and_presets_are_the_papers():
+    rl2 = made("rl2")
+    s = rl2.settings
+    assert (s.lr, s.gamma, s.trials, rl2.value_weight) == (1e-3, 0.99, 40, 0.0)
+    assert rl2.policy.log_std.exp().tolist() == pytest.approx([2.0] * 3)
+    s = made("rl2,preset=newer").settings
+    assert (s.width, s.reward_scale, s.max_grad) == (256, 0.1, 1.0)
+    s = made("maml").settings
+    assert (s.inner_lr, s.tasks, s.shots, s.gamma) == (0.05, 20, 10, 0.99)
+    newer = made("maml,preset=newer")
+    s = newer.settings
+    assert (s.inner_lr, s.lam, s.kl, newer.optimizer) == (0.1, 1.0, 0.01, None)
+    assert [tuple(w.shape) for w in newer.weights[1::2]] == [(512, 3), (512, 512), (3, 512)]
+    pearl = made("pearl")
+    s = pearl.settings
+    assert (pearl.z.shape[1], pearl.context.shape[1], s.kl) == (7, 64, 0.1)
+    assert (s.tasks, s.batch, s.rate) == (16, 256, pytest.approx(10 / 12))

@@ -1,4 +1,5 @@
-"""kill -9 of agents with something in mind: a GRU in mid-trial, a replay of pictures."""
+"""kill -9 of agents with something in mind: a GRU in mid-trial, a replay of pictures, meta-learners in
+the midst of an adaptation."""
 
 from __future__ import annotations
 
@@ -20,6 +21,24 @@ LIVES = {
         "agents": ["recurrent_ppo,scope=trial,rollout=150"],
         "envs": 4,
         "checkpoint": 130,
+    },
+    "RL2 that adapts": {
+        "curriculum": "toy/meta-bandit,steps=1500,trial=4,shots=3,goals=3",
+        "agents": ["rl2,trials=6,sequence=40,batch=4,epochs=2,hidden=[8],width=8"],
+        "envs": 3,
+        "checkpoint": 70,
+    },
+    "MAML that adapts": {
+        "curriculum": "toy/meta-mass,steps=2400,trial=5,shots=3,goals=3",
+        "agents": ["maml,shots=3,tasks=6,hidden=[8]"],
+        "envs": 3,
+        "checkpoint": 110,
+    },
+    "PEARL that adapts": {
+        "curriculum": "toy/meta-mass,steps=1200,trial=4,shots=3,goals=3",
+        "agents": ["pearl,preset=quick,start=100,replay=500,tasks=4,batch=8,context=20"],
+        "envs": 3,
+        "checkpoint": 70,
     },
     "SAC on numbers and pictures": {
         "curriculum": "toy/signed-reach,steps=400,episodes=3",

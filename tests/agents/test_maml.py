@@ -1,0 +1,169 @@
+"""MAML: the outer gradient against finite differences, the inner step against plain policy gradient,
+trials and their stages."""
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+
+from perdure.agents.learners.maml import MAMLAgent
+from perdure.agents.networks.adaptable import rows_at
+from perdure.agents.networks.trust_region import flat_gradient
+from perdure.errors import AgentFault, SpecError
+from perdure.testing import check_agent
+from perdure.types import Context, Setup, Transitions
+
+BOX, ARMS = spaces.Box(-1, 1, (2,), np.float32), spaces.Discrete(3)
+
+
+def agent_of(actions=BOX, slots=3, **keys):
+    settings = {"shots": 2, "tasks": 3, "hidden": (4,), "gamma": 0.9, "inner_lr": 0.3, **keys}
+    return MAMLAgent(Setup(BOX, actions, slots, 0), **settings)
+
+
+def play(agent, episodes, length=3, kind="learn", seed=0, rewarded=lambda actions: None):
+    """Whole episodes of one trial in every slot; what the slots' episodes began with is random."""
+    rng, slots = np.random.default_rng(seed), np.arange(len(agent.rows))
+    for episode in range(episodes):
+        for t in range(length):
+            start = np.full(len(slots), t == 0)
+            trial = start & (episode == 0)
+            if trial.any():
+                agent.reset_memory(slots)
+            ctx = Context(kind, True, 0, None, slots, start, trial_start=trial)
+            obs = rng.uniform(-1, 1, (len(slots), 2)).astype(np.float32)
+            actions = agent.act(obs, ctx)
+            rewards = rewarded(actions)
+            if rewards is None:
+                rewards = rng.normal(size=len(slots))
+            over = np.full(len(slots), t == length - 1)
+            agent.learn(Transitions(obs, actions, rewards, ~over & over, over, obs), ctx)
+
+
+def stages_of(agent):
+    """The trials that were played, as the outer step reads them."""
+    for slot in range(len(agent.rows)):
+        agent._finish(slot, whole=True)
+    return [
+        agent.stage_data([rows_at(trial, k) for trial in agent.trials])
+        for k in range(agent.settings.inner_steps + 1)
+    ]
+
+
+def in_double(agent, stages):
+    agent.net.double()
+    agent.weights = list(agent.net.parameters())
+    return [
+        {k: v.double() if v.is_floating_point() else v for k, v in data.items()} for data in stages
+    ]
+
+
+@pytest.mark.parametrize("inner_steps", [1, 2])
+@pytest.mark.parametrize("actions", [BOX, ARMS], ids=["box", "discrete"])
+def test_the_outer_gradient_is_that_of_finite_differences(actions, inner_steps):
+    agent = agent_of(actions, inner_steps=inner_steps, clip=10.0)
+    play(agent, 2 * inner_steps + 2)
+    stages = in_double(agent, stages_of(agent))
+    found = flat_gradient(agent.objective(stages), agent.weights)
+    expected, step = [], 1e-5
+    with torch.no_grad():
+        for w in agent.weights:
+            for k in range(w.numel()):
+                at, values = w.view(-1)[k].item(), []
+                for moved in (at + step, at - step):
+                    w.view(-1)[k] = moved
+                    values.append(agent.objective(stages).item())
+                w.view(-1)[k] = at
+                expected.append((values[0] - values[1]) / (2 * step))
+    assert found.abs().max() > 1e-2
+    assert found.numpy() == pytest.approx(np.array(expected), rel=1e-4, abs=1e-7)
+    # The second order is a part of it that would be missed.
+    with torch.no_grad():
+        fast = agent.adapt(stages)
+    fast = [w.requires_grad_() for w in fast]
+    ratio = agent._ratios(fast, stages[-1])
+    first = torch.autograd.grad((ratio * stages[-1]["advantages"]).sum(1).mean(), fast)
+    first_order = torch.cat([g.sum(0).reshape(-1) for g in first])
+    assert not torch.allclose(found, first_order, rtol=1e-2, atol=1e-4)
+
+
+def test_tasks_adapt_as_if_each_were_alone():
+    """The batch over tasks gives each the step that its own policy gradient gives."""
+    agent = agent_of()
+    play(agent, 4)
+    stages = stages_of(agent)
+    with torch.no_grad():
+        together = agent.adapt(stages)
+    before = [w.detach().clone() for w in agent.weights]
+    for k in range(3):
+        rows = {name: v[k] for name, v in stages[0].items()}
+        terms = agent.net.terms(rows["obs"][None], [w[None] for w in agent.weights])
+        log_prob = agent.policy.scored(terms, rows["sampled"])
+        # At the weights that played, the gradient of the ratio is that of the log-probability.
+        loss = (log_prob * rows["advantages"]).sum()
+        for w, was, g in zip(
+            together, before, torch.autograd.grad(loss, agent.weights), strict=True
+        ):
+            assert torch.allclose(w[k], was + agent.settings.inner_lr * g, atol=1e-5)
+    slots = torch.cat([w.flatten(1) for w in together], 1)
+    assert torch.allclose(slots, agent.adapted, atol=1e-5), "what was played with"
+
+
+@pytest.mark.parametrize("outer", ["ppo", "trpo"])
+def test_the_outer_step_gains_within_its_bound(outer):
+    agent = agent_of(outer=outer, kl=0.02)
+    play(agent, 4)
+    stages_of(agent)
+    before = [w.detach().clone() for w in agent.weights]
+    said = agent.update()
+    assert said["gain"] > 0 and not agent.trials
+    assert any(not torch.equal(a, b) for a, b in zip(before, agent.weights, strict=True))
+    if outer == "trpo":
+        assert 0 < said["kl"] <= 0.02
+
+
+def test_a_trial_adapts_after_its_shots_and_begins_again_with_the_next():
+    agent = agent_of()
+    play(agent, 1, kind="adapt")
+    assert agent.stage.tolist() == [0, 0, 0]
+    play(agent, 2, kind="adapt")
+    assert agent.stage.tolist() == [1, 1, 1]
+    assert not torch.allclose(agent.adapted[0], agent.adapted[1]), "each to its own"
+    agent.reset_memory(np.array([1]))
+    assert agent.stage.tolist() == [1, 0, 1] and not agent.rows[1]
+
+
+def test_adaptation_in_an_adapt_block_is_memory_alone():
+    agent = agent_of()
+    before = {k: np.array(v) for k, v in agent.state().items()}
+    play(agent, 3, kind="adapt")
+    after = agent.state()
+    assert before.keys() == after.keys()
+    assert all(np.array_equal(before[k], after[k]) for k in before)
+    assert agent.stage.tolist() == [1, 1, 1]
+    other = agent_of()
+    other.load(agent.state())
+    other.load_memory(agent.memory())
+    assert torch.equal(other.adapted, agent.adapted)
+    ctx = Context("adapt", False, 0, None, np.arange(3), np.ones(3, bool))
+    obs = np.ones((3, 2), np.float32)
+    acted = agent.act(obs, ctx)
+    assert np.array_equal(other.act(obs, ctx), acted) and len(np.unique(acted, axis=0)) == 3
+
+
+def test_refusals():
+    agent = agent_of(shots=4)
+    play(agent, 3)
+    with pytest.raises(AgentFault, match=r"4 episodes .* a trial had 3: .* at least 5"):
+        agent.reset_memory(np.arange(3))
+    with pytest.raises(SpecError, match="outer must be"):
+        agent_of(outer="sgd")
+    with pytest.raises(SpecError, match="flat observations"):
+        image = spaces.Box(0, 255, (20, 20, 3), np.uint8)
+        MAMLAgent(Setup(image, BOX, 1, 0))
+
+
+@pytest.mark.parametrize("outer", ["ppo", "trpo"])
+def test_check(outer):
+    life = "toy/meta-mass,steps=330,trial=4,shots=2,episodes=2,goals=2"
+    check_agent(f"maml,shots=2,tasks=3,hidden=[5],outer={outer}", (life,))
