@@ -34,8 +34,9 @@ class Suite(Protocol):
 
     name: str
     reset_options: bool = False
-    """Whether environments read ``options={"trial_seed": …, "episode": …}`` when they are reset:
-    what a trial's episodes share is to be drawn from ``trial_seed``, all else from the seed."""
+    """Whether environments read ``options={"trial_seed": …, "episode": …, "instance": …}`` (see
+    :class:`Episode`) when they are reset: what a trial's episodes share is to be drawn from
+    ``trial_seed``, all else from the seed."""
 
     def tasks(self) -> Sequence[Task]:
         """The tasks to list and check; an open family lists examples."""
@@ -104,6 +105,10 @@ class Episode(NamedTuple):
     """Equal for all episodes of a trial; the seed itself where a trial is one episode."""
     number: int
     """Which episode of its exposure it is."""
+    instance: int | None = None
+    """In evaluation: which trial of its exposure it is of. A suite that has a list of instances (goals,
+    initial states) plays them in turn by it, so that each is evaluated as often. None where the agent
+    learns or adapts: there ``trial_seed`` draws one."""
 
     @classmethod
     def alone(cls, seed: int) -> Episode:
@@ -113,7 +118,11 @@ class Episode(NamedTuple):
     @property
     def options(self) -> dict[str, Any]:
         """As ``reset`` gets it from a suite with ``reset_options``."""
-        return {"trial_seed": self.trial_seed, "episode": self.number}
+        return {
+            "trial_seed": self.trial_seed,
+            "episode": self.number,
+            "instance": self.instance,
+        }
 
 
 class BatchedEnv(Protocol):

@@ -357,7 +357,9 @@ def test_protocols_say_what_the_papers_say():
     assert not any("one_hot" in t.params for t in unnamed.tasks)
 
     meta = curriculum(Spec.parse("metaworld/ml10,goals=2,steps=10"))
-    learn, *probes = meta.blocks
+    learn, before, *probes = meta.blocks
+    assert before.kind == "eval" and before.visibility.rewards and not before.visibility.task_ids
+    assert [e.task for e in before.exposures] == [b.exposures[0].task for b in probes]
     assert {e.task.params["benchmark"] for e in learn.exposures} == {"ML10-train"}
     assert {b.exposures[0].task.params["benchmark"] for b in probes} == {"ML10-test"}
     assert len(probes) == 10 and all(b.kind == "adapt" for b in probes)
@@ -369,10 +371,46 @@ def test_protocols_say_what_the_papers_say():
     assert all(e.amount == e.episodes_per_trial for b in probes for e in (*b.exposures, *b.then))
     assert all(b.then_visibility.rewards for b in probes)
 
+    for preset, count in (("paper", 10), ("current", 50)):
+        ml1 = curriculum(Spec.parse(f"metaworld/ml1,preset={preset}"))
+        assert len([b for b in ml1.blocks if b.kind == "adapt"]) == count
+
     cw20 = curriculum(Spec.parse("metaworld/cw20"))
     order = [b.exposures[0].task.name for b in cw20.blocks if b.kind == "learn"]
     assert order[:10] == order[10:] == list(tasks.CW10)
     assert {t.params["horizon"] for t in cw20.tasks} == {200}
+
+
+@pytest.mark.parametrize("name", ["MT10", "MT25", "ML10", "ML25", "ML45"])
+def test_lists_of_tasks_are_upstreams(name):
+    from metaworld import env_dict
+
+    upstream = getattr(env_dict, f"{name}_V3")
+    parts = {"": upstream} if name.startswith("MT") else {f"-{k}": v for k, v in upstream.items()}
+    for part, listed in parts.items():
+        assert tasks.BENCHMARKS[name + part] == tuple(n.removesuffix("-v3") for n in listed)
+
+
+def test_evaluation_plays_each_official_goal_once(tmp_path):
+    """In learning the goals are drawn; in evaluation episode k is of goal k, whatever the slot."""
+    from kit import Recorder, live
+
+    class Goals(Recorder):
+        def act(self, obs, ctx):
+            for k, slot in enumerate(ctx.slots):
+                if ctx.episode_start[slot]:
+                    self.acted.append((ctx.kind, tuple(obs[k][36:39])))
+            return np.zeros((len(obs), 4), np.float32)
+
+        def state(self):
+            return {}
+
+    spec = "metaworld/mt1,steps=50,rounds=1,horizon=1,goal_seed=3"
+    _, agent = live(curriculum(Spec.parse(spec)), Goals, tmp=tmp_path, envs=3)
+    official_goals = [tuple(v[3:]) for v in official("MT1", 3, "reach")]
+    played = [goal for kind, goal in agent.acted if kind == "eval"]
+    assert sorted(played[:50]) == sorted(played[50:]) == sorted(official_goals)
+    assert 20 < len({goal for kind, goal in agent.acted if kind == "learn"}) < 45
 
 
 def test_the_episodes_of_a_trial_share_their_goal(tmp_path):

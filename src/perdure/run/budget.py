@@ -43,6 +43,8 @@ class Budget:
     trial_seeds: Address | None
     """None: a trial's seed is that of its first episode."""
     phrasings: tuple[str, ...]
+    evaluating: bool = False
+    """Whether instances are played in turn."""
     trials: int = 0
     """Trials begun."""
     episodes: int = 0
@@ -79,7 +81,7 @@ class Budget:
                 trial = self.trial_seeds.seed(n // per)
             else:
                 trial = own if n % per == 0 else seed(n - n % per)
-            found.append(Episode(own, trial, n))
+            found.append(Episode(own, trial, n, n // per if self.evaluating else None))
         return found[place], found[place:]
 
     @property

@@ -40,7 +40,14 @@ class EnvRunner:
         """Whether the agent cares what happened; one that only acts is told nothing."""
         suites = [job.suites[e.task.suite] for e in exposures]
         self.budgets = [
-            Budget(e, s.window(e.task), *self._addresses(j, e), job.phrasings(e.task))
+            Budget(
+                e,
+                s.window(e.task),
+                *self._addresses(j, e),
+                job.phrasings(e.task),
+                # What is adapted to is drawn, and what is evaluated then is the same.
+                place.block.kind == "eval",
+            )
             for j, (e, s) in enumerate(zip(exposures, suites, strict=True))
         ]
         self.windows = any(b.window is not None for b in self.budgets)
@@ -119,8 +126,8 @@ class EnvRunner:
         self.trial_start[:] = position["trial_start"]
         self.begun, self.carried = list(position["begun"]), set(position["carried"])
         for s, values in zip(self.slots, position["slots"], strict=True):
-            s.episode, seed, trial, number, s.steps, s.ret, s.success, s.success_end, more = values
-            s.address, s.measures = Episode(seed, trial, number), dict(more)
+            s.episode, seed, *address, s.steps, s.ret, s.success, s.success_end, more = values
+            s.address, s.measures = Episode(seed, *address), dict(more)
             if s.episode < 0:
                 continue
             prefix = f"slot{s.number}/"

@@ -79,6 +79,7 @@ class RecordedEpisode:
     steps: int
     ret: float
     success: float | None
+    instance: int | None = None
     actions: tuple[Any, ...] = field(default=(), repr=False, compare=False)
     film: Film | None = None
 
@@ -152,7 +153,7 @@ class Recorder:
         key = (task.id, params_json(task.params))
         won = None if success is None or isnan(success) else success
         where = (*key, exp, block, kind, episode.number, episode.seed, episode.trial_seed)
-        seen = RecordedEpisode(*where, steps, ret, won, tuple(actions))
+        seen = RecordedEpisode(*where, steps, ret, won, episode.instance, tuple(actions))
         self.tasks[key] = task
         mine = self.kept.setdefault(key, {})
         if self.watched[0][0] == 0 and len(self.watched) == 1:
@@ -210,7 +211,9 @@ class Recorder:
 def _episode(entry: Mapping[str, Any]) -> RecordedEpisode:
     film = Film(**{k: entry[k] for k in Film.__dataclass_fields__})
     own = [k for k in RecordedEpisode.__dataclass_fields__ if k not in ("actions", "film", "ret")]
-    return RecordedEpisode(**{k: entry[k] for k in own}, ret=entry["return"], film=film)
+    # Films of older versions know no instance.
+    known = {k: entry[k] for k in own if k in entry}
+    return RecordedEpisode(**known, ret=entry["return"], film=film)
 
 
 class Unseen(EnvironmentFault):
@@ -303,7 +306,8 @@ def _frames(
     suite: Suite, env: gymnasium.Env[Any, Any], episode: RecordedEpisode, every: int
 ) -> Iterator[Array]:
     """The frames of an episode: its start, and after its steps; always the last."""
-    reset_env(suite, env, Episode(episode.seed, episode.trial_seed, episode.episode))
+    address = Episode(episode.seed, episode.trial_seed, episode.episode, episode.instance)
+    reset_env(suite, env, address)
     yield _frame(env)
     whole = isinstance(env.action_space, spaces.Discrete)
     ret, last = 0.0, episode.steps

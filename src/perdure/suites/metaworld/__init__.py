@@ -12,7 +12,8 @@ horizon         steps of an episode: 500; 150 in the paper, 200 in Continual Wor
 reward          v2, v1 or sparse; success means the same with each
 observation     state, or image (``size``, ``camera``)
 goals           random: by seed; fixed: as in the paper; set: one of the official 50 of a
-                ``benchmark`` made with ``benchmark_seed`` (``goal``: always this one)
+                ``benchmark`` made with ``benchmark_seed`` (``goal``: always this one), drawn in
+                learning and one after another in evaluation
 hide_goal       zeros in the goal's place, as meta-learning demands
 one_hot         [position, how many tasks]: appended to the state
 persist         fewer resets: the scene is set anew only every so many horizons

@@ -45,12 +45,14 @@ class Sawyer(gymnasium.Env[Array, Array]):
         """Set the scene that the trial decides, or the seed if there is no trial, whatever came
         before: goal and objects are the task instance, which a trial's episodes share."""
         super().reset(seed=seed)
-        if options and "trial_seed" in options:
-            seed = int(options["trial_seed"])
-        return self.begin(int(self.np_random.integers(2**32)) if seed is None else seed), {}
+        told = options or {}
+        seed = int(told["trial_seed"]) if "trial_seed" in told else seed
+        drawn = int(self.np_random.integers(2**32)) if seed is None else seed
+        return self.begin(drawn, told.get("instance")), {}
 
-    def begin(self, seed: int) -> Array:
-        """Reset to the scene of a trial's seed."""
+    def begin(self, seed: int, instance: int | None = None) -> Array:
+        """Reset to the scene of a trial's seed; of the official goals, to those of evaluation in
+        turn."""
         s = self.settings
         if self.robot is None:
             self.robot = borrow(self.name, s.hide_goal, "v1" if s.reward == "v1" else "v2")
@@ -62,7 +64,9 @@ class Sawyer(gymnasium.Env[Array, Array]):
             obs = robot.begin("fixed", draws=Fixed(robot))
         else:
             place = s.goal
-            if place is None:
+            if place is None and instance is not None:
+                place = instance % GOALS
+            elif place is None:
                 place = int(np.random.Generator(np.random.PCG64(seed)).integers(GOALS))
             vector = official(s.benchmark, s.benchmark_seed, self.name)[place]
             obs = robot.begin((s.benchmark, s.benchmark_seed, place), vector)
@@ -115,7 +119,7 @@ class Sawyers:
 
     def reset(self, slot: int, episode: Episode) -> Array:
         """Begin an episode of a trial."""
-        return self.arms[slot].begin(episode.trial_seed)
+        return self.arms[slot].begin(episode.trial_seed, episode.instance)
 
     def expect(self, episodes: Sequence[Episode]) -> None:
         """Not of use: a scene is cheap beside its episode."""

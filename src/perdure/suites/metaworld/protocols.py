@@ -1,33 +1,46 @@
 """Meta-World's protocols and Continual World's as curricula.
 
 Budgets default to the published ones, which are large; every one is a parameter. Evaluation plays
-the same episodes, and so the same goals, each time, and counts them all.
+the same episodes each time and counts them all; where goals are the official 50, its k-th episode is of
+the k-th goal, so that 50 episodes are one of each.
 
 The preset ``paper`` is the first release's: 150 steps, and one fixed goal in the multi-task
-benchmarks. ``current`` is today's: 500 steps, and 50 goals for each task. In the multi-task
-benchmarks ``horizon`` overrides the preset's, for smaller studies.
+benchmarks. ``current`` is today's: 500 steps, and 50 goals for each task. ``horizon`` overrides the
+preset's, for smaller studies.
+
+In the benchmarks of meta-learning goals are hidden everywhere, and test tasks do not say who they are.
+After each round of learning every test task is evaluated as the agent is; then it gets ``shots``
+episodes to adapt in, is evaluated, and what it taught is taken back.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from perdure.curricula import interleave, tasks_in_turn
+from perdure.curricula import (
+    MetaBudget,
+    interleave,
+    meta_learning,
+    online_meta_learning,
+    tasks_in_turn,
+)
 from perdure.errors import CurriculumError, UnknownName
+from perdure.seeds import rng_for
 from perdure.suites.metaworld.tasks import (
     CW10,
     GOALS,
     ML10_TEST,
     ML10_TRAIN,
+    ML25_TEST,
     ML45_TEST,
     ML45_TRAIN,
     MT10,
+    MT25,
     NAMES,
 )
-from perdure.types import Block, Curriculum, Exposure, Task, Visibility, adapt, evaluate, learn
+from perdure.types import Curriculum, Exposure, Task, evaluate, learn
 
 PRESETS: dict[str, dict[str, Any]] = {
     "current": {"horizon": 500, "goals": "set"},
@@ -45,7 +58,9 @@ def mt1(
     horizon: int | None = None,
 ) -> Curriculum:
     """One task with many goals, which are observed."""
-    return _multi("mt1", "MT1", [task], preset, Budget(steps, rounds, episodes), goal_seed, horizon)
+    return _multi(
+        "mt1", "MT1", [task], preset, _budget(steps, rounds, episodes), goal_seed, horizon
+    )
 
 
 def mt(
@@ -63,7 +78,7 @@ def mt(
     Without the one-hot, only agents that read the task's name can tell tasks apart.
     """
     return _multi(
-        "mt", "MT1", tasks, preset, Budget(steps, rounds, episodes), goal_seed, horizon, one_hot
+        "mt", "MT1", tasks, preset, _budget(steps, rounds, episodes), goal_seed, horizon, one_hot
     )
 
 
@@ -76,7 +91,23 @@ def mt10(
     horizon: int | None = None,
 ) -> Curriculum:
     """Ten tasks side by side, each with a one-hot; steps are for each task."""
-    return _multi("mt10", "MT10", MT10, preset, Budget(steps, rounds, episodes), goal_seed, horizon)
+    return _multi(
+        "mt10", "MT10", MT10, preset, _budget(steps, rounds, episodes), goal_seed, horizon
+    )
+
+
+def mt25(
+    preset: str = "current",
+    steps: int = 2_000_000,
+    rounds: int = 10,
+    episodes: int = 50,
+    goal_seed: int = 0,
+    horizon: int | None = None,
+) -> Curriculum:
+    """Twenty-five tasks side by side, each with a one-hot; steps are for each task."""
+    return _multi(
+        "mt25", "MT25", MT25, preset, _budget(steps, rounds, episodes), goal_seed, horizon
+    )
 
 
 def mt50(
@@ -89,7 +120,7 @@ def mt50(
 ) -> Curriculum:
     """All fifty tasks side by side, each with a one-hot; steps are for each task."""
     return _multi(
-        "mt50", "MT50", NAMES, preset, Budget(steps, rounds, episodes), goal_seed, horizon
+        "mt50", "MT50", NAMES, preset, _budget(steps, rounds, episodes), goal_seed, horizon
     )
 
 
@@ -100,17 +131,17 @@ def ml1(
     rounds: int = 1,
     shots: int = 10,
     episodes: int = 3,
-    goals: int = 10,
+    goals: int | None = None,
     goal_seed: int = 0,
     trial: int = 10,
+    horizon: int | None = None,
 ) -> Curriculum:
-    """Learn to adapt to goals of one task: 50 to learn from, others to adapt to.
-
-    Of the 50 test goals the current protocol takes 40, the paper 10.
-    """
-    names = [task], [task]
-    budget = MetaBudget(steps, rounds, episodes, trial, shots, goals)
-    return _meta("ml1", "ML1", names, preset, budget, goal_seed)
+    """Learn to adapt to goals of one task: 50 to learn from, others to adapt to, 10 in the paper and 50
+    today."""
+    budget = MetaBudget(steps, rounds, trial, shots, episodes)
+    if goals is None:
+        goals = 10 if preset == "paper" else GOALS
+    return _meta("ml1", [task], [task], preset, budget, goals, goal_seed, horizon)
 
 
 def ml10(
@@ -122,11 +153,27 @@ def ml10(
     goals: int = 10,
     goal_seed: int = 0,
     trial: int = 10,
+    horizon: int | None = None,
 ) -> Curriculum:
     """Learn ten tasks, adapt to five others."""
-    names = ML10_TRAIN, ML10_TEST
-    budget = MetaBudget(steps, rounds, episodes, trial, shots, goals)
-    return _meta("ml10", "ML10", names, preset, budget, goal_seed)
+    budget = MetaBudget(steps, rounds, trial, shots, episodes)
+    return _meta("ml10", ML10_TRAIN, ML10_TEST, preset, budget, goals, goal_seed, horizon)
+
+
+def ml25(
+    preset: str = "current",
+    steps: int = 2_000_000,
+    rounds: int = 1,
+    shots: int = 10,
+    episodes: int = 3,
+    goals: int = 10,
+    goal_seed: int = 0,
+    trial: int = 10,
+    horizon: int | None = None,
+) -> Curriculum:
+    """Learn twenty-five tasks, adapt to five, of which upstream has one in both lists."""
+    budget = MetaBudget(steps, rounds, trial, shots, episodes)
+    return _meta("ml25", MT25, ML25_TEST, preset, budget, goals, goal_seed, horizon)
 
 
 def ml45(
@@ -138,11 +185,42 @@ def ml45(
     goals: int = 10,
     goal_seed: int = 0,
     trial: int = 10,
+    horizon: int | None = None,
 ) -> Curriculum:
     """Learn forty-five tasks, adapt to the five others."""
-    names = ML45_TRAIN, ML45_TEST
-    budget = MetaBudget(steps, rounds, episodes, trial, shots, goals)
-    return _meta("ml45", "ML45", names, preset, budget, goal_seed)
+    budget = MetaBudget(steps, rounds, trial, shots, episodes)
+    return _meta("ml45", ML45_TRAIN, ML45_TEST, preset, budget, goals, goal_seed, horizon)
+
+
+def online(
+    tasks: Sequence[str] = MT10,
+    preset: str = "current",
+    steps: int = 500_000,
+    chunk: int = 50_000,
+    shots: int = 10,
+    episodes: int = 10,
+    threshold: float = 0.8,
+    goal_seed: int = 0,
+    trial: int = 10,
+    horizon: int | None = None,
+    seed: int = 0,
+) -> Curriculum:
+    """Online meta-learning: tasks come one by one, in another order in each lifetime, each until its
+    success after adapting is at least the threshold or its steps are used up. Goals are hidden."""
+    params = _preset("online", preset)
+    params |= {"goals": "set", "benchmark_seed": goal_seed, "hide_goal": True}
+    if horizon is not None:
+        params["horizon"] = horizon
+    names = _known("online", tasks)
+    came = [names[k] for k in rng_for(seed, "online").permutation(len(names))]
+    return online_meta_learning(
+        "metaworld/online",
+        [_task(n, benchmark="MT1", **params) for n in came],
+        MetaBudget(steps, trial=trial, shots=shots, episodes=episodes),
+        threshold=threshold,
+        chunk=chunk,
+        about=_about(online),
+    )
 
 
 def cw10(steps: int = 1_000_000, episodes: int = 10, horizon: int = 200) -> Curriculum:
@@ -187,12 +265,17 @@ def mt10_bc(
     return Curriculum("metaworld/mt10-bc", interleave([block], evaluation), about=_about(mt10_bc))
 
 
+def _budget(steps: int, rounds: int, episodes: int) -> MetaBudget:
+    """Of learning in rounds, every episode a trial."""
+    return MetaBudget(steps, rounds, trial=1, episodes=episodes)
+
+
 def _multi(
     name: str,
     benchmark: str,
     names: Sequence[str],
     preset: str,
-    budget: Budget,
+    budget: MetaBudget,
     goal_seed: int,
     horizon: int | None,
     one_hot: bool = True,
@@ -207,91 +290,38 @@ def _multi(
         tasks = _numbered(names, **params)
     else:
         tasks = [_task(n, **params) for n in names]
-    blocks = _rounds(name, tasks, budget.steps, budget.rounds)
+    blocks = budget.learning(f"metaworld/{name}", tasks)
     evaluation = evaluate(*(Exposure(t, budget.episodes) for t in tasks), parallel=True)
     return Curriculum(
         f"metaworld/{name}", interleave(blocks, evaluation), about=_about(CURRICULA[name])
     )
 
 
-@dataclass(frozen=True)
-class Budget:
-    """How much is learned and evaluated."""
-
-    steps: int
-    """Of each training task."""
-    rounds: int
-    episodes: int
-    """Episodes of each evaluation."""
-
-
-@dataclass(frozen=True)
-class MetaBudget(Budget):
-    """How much a meta-learner learns and adapts."""
-
-    trial: int
-    """Consecutive episodes with the same hidden goal in meta-training."""
-    shots: int
-    """Episodes to adapt in."""
-    goals: int
-    """Test goals of each test task."""
-
-
 def _meta(
     name: str,
-    benchmark: str,
-    names: tuple[Sequence[str], Sequence[str]],
+    train: Sequence[str],
+    test: Sequence[str],
     preset: str,
     budget: MetaBudget,
+    goals: int,
     goal_seed: int,
+    horizon: int | None,
 ) -> Curriculum:
-    if not 1 <= budget.goals <= GOALS:
-        raise CurriculumError(
-            f"metaworld/{name}: goals must be from 1 to {GOALS}, got {budget.goals}"
-        )
-    params = {
-        **_preset(name, preset),
-        "goals": "set",
-        "benchmark_seed": goal_seed,
-        "hide_goal": True,
-    }
-    learned, unseen = (_known(name, n) for n in names)
-    tasks = [_task(n, benchmark=f"{benchmark}-train", **params) for n in learned]
+    params = _preset(name, preset)
+    if not 1 <= goals <= GOALS:
+        raise CurriculumError(f"metaworld/{name}: goals must be from 1 to {GOALS}, got {goals}")
+    params |= {"goals": "set", "benchmark_seed": goal_seed, "hide_goal": True}
+    if horizon is not None:
+        params["horizon"] = horizon
+    benchmark = name.upper()
+    tasks = [_task(n, benchmark=f"{benchmark}-train", **params) for n in _known(name, train)]
     # To adapt is to find out where one goal is, so each goal is a variant and a block of its own.
-    # Who it is that is tested is hidden; rewards are not: a recurrent policy reads them.
-    probes = [
-        adapt(
-            Exposure(task, budget.shots, episodes_per_trial=budget.shots),
-            then=[Exposure(task, budget.episodes, episodes_per_trial=budget.episodes)],
-            visibility=Visibility(task_ids=False),
-            then_visibility=Visibility(rewards=True, task_ids=False),
-        )
-        for n in unseen
-        for g in range(budget.goals)
-        for task in [
-            Task(
-                "metaworld", n, f"goal{g}", {"benchmark": f"{benchmark}-test", "goal": g, **params}
-            )
-        ]
+    tests = [
+        Task("metaworld", n, f"goal{g}", {"benchmark": f"{benchmark}-test", "goal": g, **params})
+        for n in _known(name, test)
+        for g in range(goals)
     ]
-    blocks: list[Block] = []
-    for block in _rounds(name, tasks, budget.steps, budget.rounds, budget.trial):
-        blocks += [block, *probes]
-    return Curriculum(f"metaworld/{name}", tuple(blocks), about=_about(CURRICULA[name]))
-
-
-def _rounds(
-    name: str, tasks: Sequence[Task], steps: int, rounds: int, trial: int = 1
-) -> list[Block]:
-    if not 1 <= rounds <= steps:
-        raise CurriculumError(
-            f"metaworld/{name}: rounds must be from 1 to the number of steps, got {rounds}"
-        )
-    whole, rest = divmod(steps, rounds)
-    return [
-        learn(*(Exposure(t, whole + (k < rest), "steps", trial) for t in tasks), parallel=True)
-        for k in range(rounds)
-    ]
+    return meta_learning(f"metaworld/{name}", tasks, tests, budget, _about(CURRICULA[name]))
 
 
 def _in_turn(
@@ -345,10 +375,13 @@ CURRICULA: Mapping[str, Callable[..., Curriculum]] = {
     "mt1": mt1,
     "mt": mt,
     "mt10": mt10,
+    "mt25": mt25,
     "mt50": mt50,
     "ml1": ml1,
     "ml10": ml10,
+    "ml25": ml25,
     "ml45": ml45,
+    "online": online,
     "cw10": cw10,
     "cw20": cw20,
     "sequence": sequence,
