@@ -39,7 +39,7 @@ INNER = {
     "measure": (
         {"matrix", "stats", "outlines"},
         {"metric", "compare", "sources"},
-        {"benchmark", "l2m", "gem", "cw"},
+        {"benchmark", "l2m", "gem", "cw", "meta", "online"},
         {"openloris", "metaworld", "libero", "results"},
         {"settings"},
     ),

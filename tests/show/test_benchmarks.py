@@ -21,7 +21,8 @@ from perdure.measure.metric import Score, metric
 def kept(life):
     "What is there at the end."
     last = life.matrix.last()
-    return Score(10 * sum(last.values()), {task: 10 * v for task, v in last.items()})
+    per = {task: 10 * v for task, v in last.items()}
+    return Score(10 * sum(last.values()), per, stages={"before": 1.0, "after": sum(per.values())})
 
 @metric("mine.lost", better="lower", title="Lost")
 def lost(life):
@@ -50,7 +51,7 @@ def shown(folder, picture):
     return load([run], [*registry.metrics().values(), *mine])
 
 
-@pytest.mark.parametrize("picture", ["spider", "bars", "table"])
+@pytest.mark.parametrize("picture", ["spider", "bars", "stages", "table"])
 def test_one_record_is_enough(tmp_path, picture):
     study = shown(tmp_path, picture)
     head = [m["metric"] for m in data.headline(study)["metrics"]]
@@ -58,12 +59,14 @@ def test_one_record_is_enough(tmp_path, picture):
     (found,) = data.benchmarks(study)
     assert (found["title"], found["picture"]) == ("My own benchmark", picture)
     assert {r["agent"] for r in found["rows"]} == {"good", "poor"}
-    key = {"spider": "axis", "bars": "task", "table": "title"}[picture]
-    expected = {"mine/a", "mine/b"} if picture == "bars" else {"Kept", "Lost"}
+    key = {"spider": "axis", "bars": "task", "stages": "stage", "table": "title"}[picture]
+    expected = {"bars": {"mine/a", "mine/b"}, "stages": {"before", "after"}}
+    expected = expected.get(picture, {"Kept", "Lost"})
     assert {r[key] for r in found["rows"]} == expected
 
     names = {p.name for p in write_figures(study, tmp_path / "figures", formats=("svg",))}
-    assert {"mine.svg", "mine.csv"} <= names
+    drawn = "mine-adaptation" if picture == "stages" else "mine"
+    assert {f"{drawn}.svg", f"{drawn}.csv"} <= names
 
     text = write_page(study, tmp_path / "page.html").read_text()
     section = text[text.index('<section id="benchmarks"') :].split("</section>")[0]
@@ -75,6 +78,17 @@ def test_one_record_is_enough(tmp_path, picture):
         assert 'data-chart="benchmarks"' not in section
     else:
         assert 'data-chart="benchmarks"' in section
+
+
+def test_a_suite_may_have_several(tmp_path):
+    """Each with its own metrics: how Meta-World shows success, and success while adapting."""
+    study = shown(tmp_path, "bars")
+    other = Benchmark("mine", "Mine too", ("mine.lost",), "spider")
+    metrics = [m for m in study.metrics if m.name != "mine.lost"]
+    metrics += other.of(*(m for m in study.metrics if m.name == "mine.lost"))
+    # The first one's leads are no longer all of its own, but still there.
+    both = load([tmp_path / "run"], metrics)
+    assert [b["title"] for b in data.benchmarks(both)] == ["My own benchmark", "Mine too"]
 
 
 def test_it_is_for_its_own_tasks_alone(tmp_path):

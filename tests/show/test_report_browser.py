@@ -281,7 +281,7 @@ def test_many_agents_are_spokes_of_the_spider(tmp_path):
         seen.well(report)
 
 
-@pytest.mark.parametrize("picture", ["spider", "bars"])
+@pytest.mark.parametrize("picture", ["spider", "bars", "stages"])
 def test_a_made_up_benchmark_is_drawn_on_its_own_scale(tmp_path, picture):
     report = write_page(own_benchmark(tmp_path, picture), tmp_path / "page.html")
     with opened(report) as seen:
@@ -291,6 +291,7 @@ def test_a_made_up_benchmark_is_drawn_on_its_own_scale(tmp_path, picture):
         assert "My own benchmark" in part.inner_text() and "Lost" in part.inner_text()
         words = part.locator("svg[role=img]").first.text_content()
         assert "40" in words and ("−5.0102540" in words if picture == "spider" else "−20" in words)
+        assert ("before" in words and "after" in words) == (picture == "stages")
         seen.well(report)
 
 

@@ -6,6 +6,7 @@ import report_runs as made
 from browser import opened
 
 from perdure import registry
+from perdure.measure.benchmark import Benchmark
 from perdure.show.report import data, load, render, write_page
 
 
@@ -122,12 +123,19 @@ def adapted(tmp_path_factory):
 
 def test_what_is_measured_after_adapting_is_a_headline(adapted):
     head = data.headline(adapted)
+    assert head["metrics"][0]["metric"] == "meta.after" and head["cells"][0]["value"] == 1.0
+    # A benchmark of the tasks says itself what leads.
+    told = [m for m in adapted.metrics if m.name != "metaworld.success"]
+    own = Benchmark("toy", "Toys", ("metaworld.success",), adapted="metaworld.success")
+    told += own.of(*(m for m in adapted.metrics if m.name == "metaworld.success"))
+    head = data.headline(load([f.path for f in adapted.folders], told))
     assert head["metrics"][0]["metric"] == "metaworld.success"
     assert head["cells"][0]["value"] == 1.0 and "after adapting: toy/b" in head["cells"][0]["notes"]
 
 
 def test_elsewhere_it_is_not(unlike):
-    assert "metaworld.success" not in {m["metric"] for m in data.headline(unlike)["metrics"]}
+    shown = {m["metric"] for m in data.headline(unlike)["metrics"]}
+    assert not shown & {"metaworld.success", "meta.after"}
 
 
 def test_without_a_final_score_nothing_is_drawn_of_it(adapted, tmp_path):

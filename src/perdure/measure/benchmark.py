@@ -17,14 +17,15 @@ from typing import Literal, get_args
 from perdure.errors import MeasureError, UnknownName
 from perdure.measure.metric import Metric
 
-Picture = Literal["spider", "bars", "table"]
-"""``spider``: a spoke for each leading metric. ``bars``: the first of them, task by task. ``table``:
-agents × leading metrics, mean ± standard error."""
+Picture = Literal["spider", "bars", "stages", "table"]
+"""``spider``: a spoke for each leading metric. ``bars``: the first of them, task by task. ``stages``: the
+first of them, by stage of adaptation. ``table``: agents × leading metrics, mean ± standard error."""
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What a benchmark's own paper shows of runs on its tasks."""
+    """What a benchmark's own paper shows of runs on its tasks. A suite may have several, of different
+    metrics each."""
 
     suite: str
     """The suite of its tasks: the record applies where a run has some."""

@@ -52,6 +52,8 @@ class Score:
     pairs: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """By source and target task: the transfer matrices."""
     over_time: tuple[Moment, ...] = ()
+    stages: Mapping[str, float] = field(default_factory=dict)
+    """By stage of an adaptation, in order."""
     reason: str = ""
     notes: tuple[str, ...] = ()
     """What a reader should know before trusting the value."""

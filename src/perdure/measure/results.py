@@ -89,6 +89,8 @@ def score_json(score: Score) -> dict[str, Any]:
         out["pairs"] = pairs
     if score.over_time:
         out["over_time"] = [m._asdict() for m in score.over_time]
+    if score.stages:
+        out["stages"] = dict(score.stages)
     if score.reason:
         out["reason"] = score.reason
     if score.notes:

@@ -19,7 +19,9 @@ def benchmarks(study: Study) -> Iterator[Drawn]:
     """One figure for each benchmark that the tasks belong to."""
     for found in data.benchmarks(study):
         figure = _DRAW[found["picture"]](study, found)
-        yield Drawn(found["suite"], figure, {"": found["rows"]})
+        # A suite's adaptations are a figure beside its own.
+        name = found["suite"] + ("-adaptation" if found["picture"] == "stages" else "")
+        yield Drawn(name, figure, {"": found["rows"]})
 
 
 def spider(study: Study, found: Record) -> Any:
@@ -59,6 +61,15 @@ def bars(study: Study, found: Record) -> Any:
     return by_task(study, found["rows"], tasks, found["metrics"][0]["title"].lower())
 
 
+def stages(study: Study, found: Record) -> Any:
+    """The first leading metric, by stage of adaptation."""
+    rows = [{**r, "task": r["stage"]} for r in found["rows"]]
+    order = max(
+        ([r["task"] for r in rows if r["agent"] == a] for a in study.agents), key=len, default=[]
+    )
+    return by_task(study, rows, order, found["metrics"][0]["title"].lower())
+
+
 def table(study: Study, found: Record) -> Any:
     """The leading metrics with standard errors, a panel each."""
     rows = found["rows"]
@@ -82,4 +93,9 @@ def table(study: Study, found: Record) -> Any:
     return figure
 
 
-_DRAW: dict[str, Callable[[Study, Record], Any]] = {"spider": spider, "bars": bars, "table": table}
+_DRAW: dict[str, Callable[[Study, Record], Any]] = {
+    "spider": spider,
+    "bars": bars,
+    "stages": stages,
+    "table": table,
+}

@@ -11,7 +11,7 @@ from perdure.measure.benchmark import Benchmark
 from perdure.measure.metric import Metric
 from perdure.measure.stats import mean_and_error
 from perdure.show.report.headline import cells, own_benchmarks, title
-from perdure.show.report.matrices import per_task
+from perdure.show.report.matrices import per_stage, per_task
 from perdure.show.report.numbers import Record
 from perdure.show.report.study import Study
 
@@ -24,6 +24,7 @@ def benchmarks(study: Study) -> list[Record]:
 
     ``spider``: agent, axis, metric, value, low, high, n, reason.
     ``bars``: agent, task, value, low, high, n of the first metric.
+    ``stages``: agent, stage, value, low, high, n of the first metric.
     ``table``: agent, metric, title, value, error (standard error over lifetimes), n.
     """
     known = {m.name: m for m in study.metrics}
@@ -54,6 +55,8 @@ def _rows(study: Study, benchmark: Benchmark, leads: Sequence[Metric]) -> list[R
         return _spider(study, leads)
     if benchmark.picture == "bars":
         return per_task(study, leads[0].name)
+    if benchmark.picture == "stages":
+        return per_stage(study, leads[0].name)
     return _table(study, leads)
 
 

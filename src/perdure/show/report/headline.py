@@ -20,6 +20,8 @@ FEW = 9
 """So many metrics are all headlines."""
 BASIC = ("cw.performance", "cw.forgetting")
 """What leads whatever the benchmark."""
+ADAPTED = ("meta.after", "meta.before")
+"""What leads where tasks are adapted to, and no benchmark of theirs says what does."""
 
 
 def suites(study: Study) -> list[str]:
@@ -29,8 +31,8 @@ def suites(study: Study) -> list[str]:
 
 def own_benchmarks(study: Study) -> list[Benchmark]:
     """The benchmarks that some of the tasks belong to, in the tasks' order."""
-    known = {m.benchmark.suite: m.benchmark for m in study.metrics if m.benchmark}
-    return [known[s] for s in suites(study) if s in known]
+    known = {m.benchmark.title: m.benchmark for m in study.metrics if m.benchmark}
+    return [b for s in suites(study) for b in known.values() if b.suite == s]
 
 
 def chosen(study: Study) -> list[Metric]:
@@ -41,8 +43,8 @@ def chosen(study: Study) -> list[Metric]:
     wanted = [*(n for b in own_benchmarks(study) for n in b.leads), *BASIC, *CORE]
     if any(h.adapt.any() for h in study.histories.values()):
         # What counts is then measured after adapting, and only these metrics look there.
-        adapted = [m.benchmark.adapted for m in study.metrics if m.benchmark]
-        wanted = list(dict.fromkeys([*filter(None, adapted), *wanted]))
+        adapted = [b.adapted for b in own_benchmarks(study) if b.adapted] or ADAPTED
+        wanted = list(dict.fromkeys([*adapted, *wanted]))
     known = {m.name: m for m in study.metrics}
     found = [known[n] for n in wanted if n in known]
     return sorted(found, key=lambda m: all(isnan(s.value) for s in study.scores(m.name).values()))

@@ -112,6 +112,20 @@ def per_task(study: Study, metric: str) -> list[Record]:
     return out
 
 
+def per_stage(study: Study, metric: str) -> list[Record]:
+    """A metric by stage of adaptation: agent, stage, value, low, high, n, dropped, reason."""
+    scores = study.scores(metric)
+    out = []
+    for agent in study.agents:
+        found = [scores[n].stages for n in study.of_agent(agent) if n in scores]
+        longest = max(found, key=len, default={})
+        for stage in longest:
+            values = [per.get(stage, np.nan) for per in found]
+            place = {"metric": metric, "agent": agent, "stage": stage}
+            out.append(place | estimate(mean_interval(values, LEVEL)))
+    return out
+
+
 def _in_order(study: Study, found: Iterable[Mapping[str, float]]) -> list[str]:
     there = {t for per in found for t in per}
     return [t for t in study.tasks if t in there]

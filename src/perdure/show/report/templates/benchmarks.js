@@ -1,4 +1,4 @@
-// Results as the benchmarks show them: spider charts of several metrics, bars of one by task.
+// Results as the benchmarks show them: spider charts of several metrics, bars of one by task or by stage.
 function scaleOf(found) {
   if (found.bounds) return found.bounds;
   const values = found.rows.flatMap((r) => [r.value, r.low, r.high]).filter((v) => v !== null && v !== undefined);
@@ -58,7 +58,14 @@ function barsByTask(found) {
     rows: [...groupBy(rows, (r) => r.task)].map(([task, own]) => ({ text: short(task), colour: taskColour(task), items: own.map((r) => ({ ...r, bar: true, tip: valueTip(`${r.agent} on ${short(task)}`, r, title.toLowerCase()) })) })),
   })];
 }
-const PICTURES = { spider, bars: barsByTask };
+function barsByStage(found) {
+  const { rows, metrics: [{ title }] } = found, agents = [...new Set(rows.map((r) => r.agent))];
+  return [agentMarks(agents), rowChart({
+    label: `${title} by stage`, x: scaleOf(found), each: agents.length > 4 ? 11 : 14, gap: 12,
+    rows: [...groupBy(rows, (r) => r.stage)].map(([stage, own]) => ({ text: stage, items: own.map((r) => ({ ...r, bar: true, tip: valueTip(`${r.agent}, ${stage}`, r, title.toLowerCase()) })) })),
+  })];
+}
+const PICTURES = { spider, bars: barsByTask, stages: barsByStage };
 function benchmarksChart(host) {
   const parts = DATA.benchmarks.filter((b) => PICTURES[b.picture]).map((b) => [
     el("h3", {}, b.title), b.about ? el("p", { class: "muted small" }, b.about) : null, ...PICTURES[b.picture](b), numbers(b.title, b.rows),
