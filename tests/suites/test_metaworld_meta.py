@@ -1,0 +1,66 @@
+"""Meta-learners through Meta-World's own protocols, at a tiny budget: rows, metrics and report."""
+
+import json
+
+import numpy as np
+import pytest
+
+import perdure
+from perdure import registry
+from perdure.show.report import data, load
+
+pytest.importorskip("torch")
+pytest.importorskip("metaworld")
+
+AGENTS = {
+    "rl2": "rl2,trials=4,epochs=1,hidden=[8],width=8,sequence=20",
+    "maml": "maml,shots=1,tasks=4,hidden=[8]",
+    "pearl": "pearl,tasks=2,batch=8,start=10,rate=0.05,replay=2000,hidden=[8],encoder=[8]",
+    "sac": "sac,batch=8,start=10,every=10,hidden=[8]",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("protocol", "tests"), [("ml10", 5), ("ml45", 5), ("ml1", 1)])
+def test_protocols_from_end_to_end(tmp_path, protocol, tests):
+    """Every agent adapts to every test task: those that learn to adapt, and SAC that just goes on."""
+    agents = [f"{name}={spec}" for name, spec in AGENTS.items()]
+    if protocol == "ml45":
+        agents = agents[:1]
+    curriculum = f"metaworld/{protocol},horizon=6,steps=24,trial=2,shots=2,episodes=2,goals=1"
+    made = perdure.experiment(curriculum, agents, executor="serial", out=str(tmp_path / "run"))
+    rows = made.rows().to_pylist()
+    assert {r["agent"] for r in rows} == {spec.split("=")[0] for spec in agents}
+    for agent in {r["agent"] for r in rows}:
+        own = [r for r in rows if r["agent"] == agent]
+        adapted = [r for r in own if r["kind"] == "adapt"]
+        assert len({(r["task"], r["variant"]) for r in adapted}) == tests
+        assert sum(r["learning"] for r in adapted) == sum(not r["learning"] for r in adapted)
+    study = load([tmp_path / "run"], list(registry.metrics().values()))
+    (found,) = [b for b in data.benchmarks(study) if b["picture"] == "stages"]
+    assert found["title"] == "Meta-World: success while adapting"
+    stages = ["before", "episode 1", "episode 2", "after"]
+    assert [r["stage"] for r in found["rows"]] == stages * len(agents)
+    assert all(0 <= r["value"] <= 1 for r in found["rows"])
+    head = [m["metric"] for m in data.headline(study)["metrics"]]
+    assert "metaworld.success" in head and "metaworld.adaptation" in head
+    json.dumps(data.page_data(study)["benchmarks"], allow_nan=False)
+
+
+def test_online_meta_learning_stops_where_a_task_is_mastered(tmp_path):
+    """With a threshold that is reached at once a task costs its adaptation alone; with one beyond reach,
+    its whole budget, adaptations included."""
+    curriculum = "toy/online-navigation,tasks=4,steps=120,chunk=60,trial=2,shots=2,episodes=1"
+    for threshold, steps in ((-1e9, 30), (0.1, 120 + 3 * 30)):
+        made = perdure.experiment(
+            f"{curriculum},threshold={threshold}", ["random"], lifetimes=2, executor="serial",
+            out=str(tmp_path / f"{steps}"),
+        )  # fmt: skip
+        study = load([tmp_path / f"{steps}"], list(registry.metrics().values()))
+        for score in study.scores("online.steps").values():
+            assert list(score.per_task.values()) == [steps] * 4
+        assert all(s.value == 1.0 for s in study.scores("online.speedup").values())
+        orders = [tuple(s.per_task) for s in study.scores("online.steps").values()]
+        assert len(set(orders)) == 2, "another order in each lifetime"
+        rows = made.rows().to_pylist()
+        assert np.isfinite([r["return"] for r in rows]).all()
