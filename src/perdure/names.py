@@ -56,10 +56,19 @@ def task_folders(tasks: Iterable[str]) -> dict[str, str]:
     ``goal@a_b``) get a digest of their ids behind them, whatever order they come in."""
     slugs = {task: task_slug(task) for task in tasks}
     shared = Counter(s.lower() for s in slugs.values())  # Some disks do not tell A from a.
-    return {
-        task: f"{s}-{sha256(task.encode()).hexdigest()[:8]}" if shared[s.lower()] > 1 else s
-        for task, s in slugs.items()
-    }
+    return {t: _distinct_slug(t) if shared[s.lower()] > 1 else s for t, s in slugs.items()}
+
+
+def _distinct_slug(task: str) -> str:
+    return f"{task_slug(task)}-{sha256(task.encode()).hexdigest()[:8]}"
+
+
+def is_task_folder(folder: str, task: str) -> bool:
+    """Whether :func:`task_folders` gives a task this folder's name, beside whatever other tasks."""
+    try:
+        return folder in (task_slug(task), _distinct_slug(task))
+    except NameRefused:
+        return False  # Nothing of it can be planned.
 
 
 def slug(name: str) -> str:

@@ -1,5 +1,6 @@
 import pytest
 
+import perdure
 from perdure.errors import NameRefused, PerdureError, SpecError, UnknownName
 from perdure.run.plan import load_plan, make_plan
 from perdure.run.spec import RunSpec
@@ -129,3 +130,6 @@ def test_experts_of_tasks_with_like_names_have_folders_of_their_own(tmp_path):
     assert found[0] == found[1], "whatever their order"
     assert len(found[0]) == 4 == len({i.lower() for i in found[0].values()})
     assert found[0]["toy/bandit@c"] == "q/experts/toy--bandit~c/0", "the others as ever"
+    run = perdure.experiment(f"{file}:life", ["q"], out=str(tmp_path / "run"), experts=True,
+                             executor="serial")  # fmt: skip
+    assert run.verify() == [] and run.gaps() == [] and len(run.rows(experts=True)) == 8

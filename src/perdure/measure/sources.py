@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from perdure.errors import MeasureError, NameRefused
+from perdure.errors import MeasureError
 from perdure.measure.outlines import StoredExposure, stored_blocks, stored_task_id
-from perdure.names import task_slug
+from perdure.names import is_task_folder
 from perdure.store.files import is_folder
 from perdure.store.history import History, read_experts, read_lifetime
 from perdure.store.layout import SPEC, is_run, runs_below
@@ -195,21 +195,16 @@ def _nothing() -> History:
     raise MeasureError("there is nothing to read")
 
 
-def _expert_folder(task: str) -> str:
-    try:
-        return task_slug(task)
-    except NameRefused:
-        return ""  # Nothing that was planned: no expert of it is lost.
-
-
 def _lost(history: History, lost: Mapping[str, str], given: Experts) -> tuple[str, ...]:
     """The experts that a lifetime is measured without, and why."""
-    tasks = {_expert_folder(task) for task in history.learned_tasks if task not in given}
+    tasks = [task for task in history.learned_tasks if task not in given]
     places = {job: place_of(job) for job in lost}
     return tuple(
         f"{job}: {lost[job]}"
         for job, place in places.items()
-        if place is not None and place.agent == history.agent and place.task in tasks
+        if place is not None
+        and place.agent == history.agent
+        and any(is_task_folder(place.task, task) for task in tasks)
     )
 
 

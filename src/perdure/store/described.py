@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from perdure.errors import Corrupt, MissingObject, NameRefused, StoreError
-from perdure.names import task_slug
+from perdure.errors import Corrupt, MissingObject, StoreError
+from perdure.names import is_task_folder
 from perdure.store.objects import ObjectStore
 from perdure.store.places import place_of
 from perdure.store.rows import FORMAT
@@ -64,10 +64,8 @@ def disagreement(found: Mapping[str, Any], job: str) -> str:
     place = place_of(job)
     if place is None:
         return f"is in {job}, where no lifetime is: {MOVED}"
-    try:
-        if place[1:] == (seed, task_slug(expert) if expert else ""):
-            return ""
-    except NameRefused:
-        pass
+    right = is_task_folder(place.task, expert) if expert else not place.task
+    if place.seed == seed and right:
+        return ""
     whose = f"the single-task expert of {expert!r}" if expert else "a lifelong agent"
     return f"describes seed {seed} of {whose}, and is in {job}: {MOVED}"
