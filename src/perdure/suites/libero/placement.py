@@ -86,10 +86,9 @@ def poses(
             later_on_zones.append((name, where))
         else:
             _on_surface(scene, draws, placed, name, where)
-    for name, where in later_on_zones:
-        _on_zone(scene, draws, placed, name, where, sites[where])
-    for name, where in later_in_zones:
-        _in_zone(scene, draws, placed, name, where, sites[where])
+    for inside, later in ((False, later_on_zones), (True, later_in_zones)):
+        for name, where in later:
+            _at_zone(scene, draws, placed, name, where, sites[where], inside)
     for name, where in later_on_bodies:
         _on_body(scene, draws, placed, name, where)
     return placed
@@ -122,36 +121,25 @@ def _on_surface(
         placed[name] = Pose(np.array([x + start[0], y + start[1], z]), turned)
 
 
-def _on_zone(
+def _at_zone(
     scene: Scene,
     draws: np.random.RandomState,
     placed: dict[str, Pose],
     name: str,
     where: str,
     site: Array,
+    inside: bool,
 ) -> None:
+    """Put a body somewhere on top of a zone, or into the middle of it."""
     body, zone = scene.bodies[name], scene.zones[where]
     assert zone.parent is not None
-    x, y = zone.size[:2]
-    start = placed[zone.parent].position + np.array([0, 0, scene.bodies[zone.parent].top])
+    top = 0.0 if inside else scene.bodies[zone.parent].top
+    x, y = (0.0, 0.0) if inside else zone.size[:2]
+    start = placed[zone.parent].position + np.array([0, 0, top])
     start = start + matrix_of(placed[zone.parent].quaternion) @ site
     rectangles = [((-x / 2, x / 2), (-y / 2, y / 2))]
-    position = _free_place(scene, draws, placed, body, rectangles, body.radius, start, 0.0)
-    placed[name] = Pose(position, _turned(draws, body.category.turn))
-
-
-def _in_zone(
-    scene: Scene,
-    draws: np.random.RandomState,
-    placed: dict[str, Pose],
-    name: str,
-    where: str,
-    site: Array,
-) -> None:
-    body, zone = scene.bodies[name], scene.zones[where]
-    assert zone.parent is not None
-    start = placed[zone.parent].position + matrix_of(placed[zone.parent].quaternion) @ site
-    position = _free_place(scene, draws, placed, body, [((0, 0), (0, 0))], 0.0, start, 0.0)
+    margin = 0.0 if inside else body.radius
+    position = _free_place(scene, draws, placed, body, rectangles, margin, start, 0.0)
     placed[name] = Pose(position, _turned(draws, body.category.turn))
 
 

@@ -6,7 +6,6 @@ A task is known by its list and its place in it: ``spatial-3`` is what others ca
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure.errors import CurriculumError, UnknownName
+from perdure.suites._parameters import checked_parameters
 from perdure.suites.libero.states import COUNT
 from perdure.types import Task
 
@@ -148,23 +148,7 @@ LISTED = {"cameras": None, "proprioception": tuple(PROPRIOCEPTION)}
 def settings(task: Task) -> Settings:
     """A task's parameters, checked."""
     find(task.name)
-    names = [f.name for f in dataclasses.fields(Settings)]
-    for name in task.params:
-        if name not in names:
-            raise UnknownName(
-                f"parameter of {task.id}", name, names, f"(it takes: {', '.join(names)})"
-            )
-    given: dict[str, Any] = dict(task.params)
-    for name, known in CHOICES.items():
-        if name in given and given[name] not in known:
-            raise CurriculumError(
-                f"{task.id}: {name} must be one of {', '.join(map(str, known))}, got {given[name]!r}"
-            )
-    for name, least in INTEGERS.items():
-        if name in given and (type(given[name]) is not int or given[name] < least):
-            raise CurriculumError(
-                f"{task.id}: {name} must be a whole number of at least {least}, got {given[name]!r}"
-            )
+    given = checked_parameters(task, Settings, CHOICES, INTEGERS)
     for name, most in (("initial_state", COUNT), ("fixture_seed", 2**32)):
         value = given.get(name)
         if value is not None and (type(value) is not int or not 0 <= value < most):

@@ -82,46 +82,45 @@ def mt(
     )
 
 
-def mt10(
-    preset: str = "current",
-    steps: int = 2_000_000,
-    rounds: int = 10,
-    episodes: int = 50,
-    goal_seed: int = 0,
-    horizon: int | None = None,
-) -> Curriculum:
-    """Ten tasks side by side, each with a one-hot; steps are for each task."""
-    return _multi(
-        "mt10", "MT10", MT10, preset, _budget(steps, rounds, episodes), goal_seed, horizon
-    )
+def _multi_task(name: str, tasks: Sequence[str], about: str) -> Callable[..., Curriculum]:
+    """A benchmark of fixed tasks side by side."""
+
+    def protocol(
+        preset: str = "current",
+        steps: int = 2_000_000,
+        rounds: int = 10,
+        episodes: int = 50,
+        goal_seed: int = 0,
+        horizon: int | None = None,
+    ) -> Curriculum:
+        budget = _budget(steps, rounds, episodes)
+        return _multi(name, name.upper(), tasks, preset, budget, goal_seed, horizon)
+
+    protocol.__doc__ = f"{about} side by side, each with a one-hot; steps are for each task."
+    return protocol
 
 
-def mt25(
-    preset: str = "current",
-    steps: int = 2_000_000,
-    rounds: int = 10,
-    episodes: int = 50,
-    goal_seed: int = 0,
-    horizon: int | None = None,
-) -> Curriculum:
-    """Twenty-five tasks side by side, each with a one-hot; steps are for each task."""
-    return _multi(
-        "mt25", "MT25", MT25, preset, _budget(steps, rounds, episodes), goal_seed, horizon
-    )
+def _meta_learning(
+    name: str, train: Sequence[str], test: Sequence[str], about: str
+) -> Callable[..., Curriculum]:
+    """A benchmark of tasks to learn from and others to adapt to."""
 
+    def protocol(
+        preset: str = "current",
+        steps: int = 2_000_000,
+        rounds: int = 1,
+        shots: int = 10,
+        episodes: int = 3,
+        goals: int = 10,
+        goal_seed: int = 0,
+        trial: int = 10,
+        horizon: int | None = None,
+    ) -> Curriculum:
+        budget = MetaBudget(steps, rounds, trial, shots, episodes)
+        return _meta(name, train, test, preset, budget, goals, goal_seed, horizon)
 
-def mt50(
-    preset: str = "current",
-    steps: int = 2_000_000,
-    rounds: int = 10,
-    episodes: int = 50,
-    goal_seed: int = 0,
-    horizon: int | None = None,
-) -> Curriculum:
-    """All fifty tasks side by side, each with a one-hot; steps are for each task."""
-    return _multi(
-        "mt50", "MT50", NAMES, preset, _budget(steps, rounds, episodes), goal_seed, horizon
-    )
+    protocol.__doc__ = about
+    return protocol
 
 
 def ml1(
@@ -142,54 +141,6 @@ def ml1(
     if goals is None:
         goals = 10 if preset == "paper" else GOALS
     return _meta("ml1", [task], [task], preset, budget, goals, goal_seed, horizon)
-
-
-def ml10(
-    preset: str = "current",
-    steps: int = 2_000_000,
-    rounds: int = 1,
-    shots: int = 10,
-    episodes: int = 3,
-    goals: int = 10,
-    goal_seed: int = 0,
-    trial: int = 10,
-    horizon: int | None = None,
-) -> Curriculum:
-    """Learn ten tasks, adapt to five others."""
-    budget = MetaBudget(steps, rounds, trial, shots, episodes)
-    return _meta("ml10", ML10_TRAIN, ML10_TEST, preset, budget, goals, goal_seed, horizon)
-
-
-def ml25(
-    preset: str = "current",
-    steps: int = 2_000_000,
-    rounds: int = 1,
-    shots: int = 10,
-    episodes: int = 3,
-    goals: int = 10,
-    goal_seed: int = 0,
-    trial: int = 10,
-    horizon: int | None = None,
-) -> Curriculum:
-    """Learn twenty-five tasks, adapt to five, of which upstream has one in both lists."""
-    budget = MetaBudget(steps, rounds, trial, shots, episodes)
-    return _meta("ml25", MT25, ML25_TEST, preset, budget, goals, goal_seed, horizon)
-
-
-def ml45(
-    preset: str = "current",
-    steps: int = 2_000_000,
-    rounds: int = 1,
-    shots: int = 10,
-    episodes: int = 3,
-    goals: int = 10,
-    goal_seed: int = 0,
-    trial: int = 10,
-    horizon: int | None = None,
-) -> Curriculum:
-    """Learn forty-five tasks, adapt to the five others."""
-    budget = MetaBudget(steps, rounds, trial, shots, episodes)
-    return _meta("ml45", ML45_TRAIN, ML45_TEST, preset, budget, goals, goal_seed, horizon)
 
 
 def online(
@@ -374,13 +325,20 @@ def _about(builder: Callable[..., Curriculum]) -> str:
 CURRICULA: Mapping[str, Callable[..., Curriculum]] = {
     "mt1": mt1,
     "mt": mt,
-    "mt10": mt10,
-    "mt25": mt25,
-    "mt50": mt50,
+    "mt10": _multi_task("mt10", MT10, "Ten tasks"),
+    "mt25": _multi_task("mt25", MT25, "Twenty-five tasks"),
+    "mt50": _multi_task("mt50", NAMES, "All fifty tasks"),
     "ml1": ml1,
-    "ml10": ml10,
-    "ml25": ml25,
-    "ml45": ml45,
+    "ml10": _meta_learning("ml10", ML10_TRAIN, ML10_TEST, "Learn ten tasks, adapt to five others."),
+    "ml25": _meta_learning(
+        "ml25",
+        MT25,
+        ML25_TEST,
+        "Learn twenty-five tasks, adapt to five, of which upstream has one in both lists.",
+    ),
+    "ml45": _meta_learning(
+        "ml45", ML45_TRAIN, ML45_TEST, "Learn forty-five tasks, adapt to the five others."
+    ),
     "online": online,
     "cw10": cw10,
     "cw20": cw20,

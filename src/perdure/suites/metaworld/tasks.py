@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 from gymnasium import spaces
 
 from perdure.errors import CurriculumError, UnknownName
+from perdure.suites._parameters import checked_parameters
 from perdure.types import Task
 
 NUMBERS = 39
@@ -147,23 +147,7 @@ def settings(task: Task) -> Settings:
     """A task's parameters, checked."""
     if task.name not in NAMES:
         raise UnknownName("metaworld task", task.name, NAMES)
-    names = [f.name for f in dataclasses.fields(Settings)]
-    for name in task.params:
-        if name not in names:
-            raise UnknownName(
-                f"parameter of {task.id}", name, names, f"(it takes: {', '.join(names)})"
-            )
-    given: dict[str, Any] = dict(task.params)
-    for name, known in CHOICES.items():
-        if name in given and given[name] not in known:
-            raise CurriculumError(
-                f"{task.id}: {name} must be one of {', '.join(known)}, got {given[name]!r}"
-            )
-    for name, least in {**INTEGERS, "benchmark_seed": 0}.items():
-        if name in given and (type(given[name]) is not int or given[name] < least):
-            raise CurriculumError(
-                f"{task.id}: {name} must be a whole number of at least {least}, got {given[name]!r}"
-            )
+    given = checked_parameters(task, Settings, CHOICES, {**INTEGERS, "benchmark_seed": 0})
     if given.get("goal") is not None and given["goal"] not in range(GOALS):
         raise CurriculumError(
             f"{task.id}: goal must be a whole number from 0 to {GOALS - 1}, got {given['goal']!r}"
