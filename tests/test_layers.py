@@ -13,7 +13,7 @@ ROOT = Path(perdure.__file__).parent
 RANK = {
     "errors": 0, "arrays": 0, "names": 1, "cache": 1, "types": 2, "seeds": 2, "specs": 2, "agent": 3,
     "suite": 3, "registry": 4, "curricula": 4, "suites": 5, "agents": 5, "store": 6, "run": 7,
-    "measure": 8, "show": 9, "testing": 10, "cli": 11,
+    "measure": 8, "show": 9, "testing": 10, "tuning": 10, "cli": 11,
 }  # fmt: skip
 BASE = {"errors", "arrays", "names", "types"}
 ONLY = {"measure": {"store", *BASE}, "show": {"store", "measure", *BASE}}
@@ -27,7 +27,7 @@ INNER = {
     ),
     "run": (
         {"spec", "guards", "progress", "results", "signals", "runner", "guardian", "crashes"},
-        {"persistence", "vector", "agent_state", "validate", "family"},
+        {"pruning", "persistence", "vector", "agent_state", "validate", "family"},
         {"repeat"},
         {"datasets", "env_runner", "video"},
         {"config", "data_runner"},
@@ -52,7 +52,7 @@ INNER = {
     ),
     "cli": (
         {"terminal", "doctor"},
-        {"verbs", "listing", "checking", "measuring"},
+        {"verbs", "listing", "checking", "measuring", "sweeping"},
         {"showing"},
         {"main"},
     ),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from perdure.run.experiment import experiment
     from perdure.store.run import Run
     from perdure.suite import Suite
+    from perdure.tuning import sweep
     from perdure.types import (
         Block,
         BlockChoice,
@@ -38,6 +39,7 @@ _HOMES = {
     "Run": "perdure.store.run",
     "Suite": "perdure.suite",
     "experiment": "perdure.run.experiment",
+    "sweep": "perdure.tuning",
 }
 __all__ = [
     "Agent",
@@ -57,6 +59,7 @@ __all__ = [
     "evaluate",
     "experiment",
     "learn",
+    "sweep",
 ]
 
 

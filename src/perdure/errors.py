@@ -81,6 +81,10 @@ class PartialRun(UserWarning):
     """Rows of a run in which some lifetimes have not begun, or not ended."""
 
 
+class Pruned(PerdureError):
+    """A lifetime of a sweep was broken off because earlier trials did better."""
+
+
 class MeasureError(PerdureError):
     """A lifetime that cannot be measured as asked."""
 

@@ -1,4 +1,4 @@
-"""``perdure``: run, watch, view, measure, compare, report, leaderboard, export, gallery,
+"""``perdure``: run, sweep, watch, view, measure, compare, report, leaderboard, export, gallery,
 ls, check, doctor."""
 
 from __future__ import annotations
@@ -77,6 +77,34 @@ def run(curriculum: str | None, video: bool, quiet: bool, **flags: Any) -> None:
     from perdure.cli import verbs
 
     sys.exit(verbs.run(curriculum, quiet, flags, video))
+
+
+@main.command()
+@click.argument("curriculum")
+@click.option("--agent", "-a", required=True, help="NAME[,key=value…]: what is not searched.")
+@click.option("--search", multiple=True, required=True, metavar="NAME=RANGE",
+              help="log(1,1e5), uniform(0,1), int(1,8), logint(1,1000) or choice(a,b); repeatable.")  # fmt: skip
+@click.option("--trials", "-t", type=int, help="How many (20); more may be asked for later.")
+@click.option("--lifetimes", "-n", type=int, help="Lifetimes per trial (1).")
+@click.option("--seed", "-s", type=int, help="Of the first lifetime (1000000): validation seeds.")
+@click.option("--metric", help="What to choose by (cw.performance, the final performance).")
+@click.option("--sampler", help="tpe | random | grid.")
+@click.option("--pruner", help="none | median | quarter | halving: break off bad trials (none).")
+@click.option("--batch", type=int, help="Trials at a time (as many as the executor's workers).")
+@click.option("--out", "-o", help="Folder of the sweep (runs/CURRICULUM-sweep).")
+@click.option("--executor", help="serial | processes[,workers=N,deadline=S,retries=N].")
+@click.option("--envs", type=int, help="Environments side by side per task (1).")
+@click.option("--hide-tasks/--show-tasks", default=None, help="Hide task identity from agents.")
+@click.option("--checkpoint", type=int, help="Commit every so many steps (50000).")
+def sweep(curriculum: str, agent: str, search: tuple[str, ...], **flags: Any) -> None:
+    """Choose AGENT's parameters on CURRICULUM, with Optuna, on seeds that no result uses.
+
+    The same command again resumes.
+    """
+    _one_thread()
+    from perdure.cli import sweeping
+
+    sys.exit(sweeping.sweep(curriculum, agent, search, flags))
 
 
 def _one_thread() -> None:

@@ -17,6 +17,7 @@ from perdure.show.measured import (
     shown_columns,
     verdicts_table,
 )
+from perdure.store.layout import RunFolder, is_run
 
 if TYPE_CHECKING:
     from perdure.measure.metric import Metric
@@ -66,6 +67,11 @@ def _measured(
     name = given.get("perf_measure")
     read = None if preset == "reference" and name == "reward" else name
     found = sources.merge([sources.find(p, ste, read) for p in paths])
+    for path in paths:
+        if is_run(path) and RunFolder(path).is_sweep:
+            remark(
+                f"{path} is a sweep: its validation seeds choose parameters, they are no results"
+            )
     if same_curriculum:
         sources.refuse_different(found)
     progress = progress_line(len(found.sources))

@@ -18,10 +18,14 @@ from perdure.store.run import Run
 
 
 def execute(
-    plan: Plan, report: Callable[[Outcome], None] | None = None, video: bool = False
+    plan: Plan,
+    report: Callable[[Outcome], None] | None = None,
+    video: bool = False,
+    jobs: Sequence[Job] | None = None,
 ) -> list[Outcome]:
-    """Run every lifetime of a plan that is not done; give all outcomes. ``video`` films the first,
-    best and worst evaluation episode of each task; the rows are the same without it."""
+    """Run every lifetime of a plan, or these of its ``jobs``, that is not done; give all outcomes.
+    ``video`` films the first, best and worst evaluation episode of each task; the rows are the same
+    without it."""
     if video:
         encoder()
     plan.save()
@@ -35,7 +39,7 @@ def execute(
     with interruptible():
         executor = make_executor(plan.spec.executor)
         left: list[Job] = []
-        for job in plan.jobs:
+        for job in plan.jobs if jobs is None else jobs:
             if finished(plan, job):
                 keep(Outcome(job, "done"))
             else:

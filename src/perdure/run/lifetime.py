@@ -22,10 +22,11 @@ from perdure.run.loop import LifetimeLoop
 from perdure.run.persistence import refuse_changed
 from perdure.run.plan import Job, Plan
 from perdure.run.progress import Progress
+from perdure.run.pruning import PruningGate
 from perdure.run.repeat import Repeater
 from perdure.run.video import Recorder
 from perdure.specs import Spec, is_file_reference
-from perdure.store.layout import LifetimeFolder
+from perdure.store.layout import LifetimeFolder, RunFolder
 from perdure.store.log import Lifetime, LifetimeLog
 from perdure.store.plain import clipped
 
@@ -115,7 +116,10 @@ def _live(plan: Plan, job: Job, log: LifetimeLog, beat: Callable[[], None] | Non
         start = log.position["exp"] if log.position else 0
         recorder = Recorder(folder, config.suites, start, say)
     repeater = Repeater(config)
-    loop = LifetimeLoop(config, agent, log, progress, beat, recorder, repeater)
+    gate = None
+    if plan.pruning:
+        gate = PruningGate(RunFolder(plan.path).sweep(), job.agent, job.seed, folder)
+    loop = LifetimeLoop(config, agent, log, progress, beat, recorder, repeater, gate)
     loop.run()
     found = repeater.play(progress.done_steps, lambda: loop.beat(done=True))
     if found is not None:

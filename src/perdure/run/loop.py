@@ -17,6 +17,7 @@ from perdure.run.data_runner import DataRunner
 from perdure.run.env_runner import EnvRunner, reset_memory
 from perdure.run.guards import agent_fault, check_measures
 from perdure.run.progress import BEAT, Progress
+from perdure.run.pruning import PruningGate
 from perdure.run.repeat import Repeater
 from perdure.run.results import RunningResults
 from perdure.run.runner import Experience, Place, Runner
@@ -50,9 +51,10 @@ class LifetimeLoop:
         beat: Callable[[], None] | None = None,
         recorder: Recorder | None = None,
         repeater: Repeater | None = None,
+        gate: PruningGate | None = None,
     ) -> None:
         self.config, self.agent, self.log = config, agent, log
-        self.recorder, self.repeater = recorder, repeater
+        self.recorder, self.repeater, self.gate = recorder, repeater, gate
         self.progress = progress or Progress(config.curriculum, None)
         self._beat = beat
         if not isinstance(getattr(agent, "rng", None), np.random.Generator):
@@ -69,8 +71,9 @@ class LifetimeLoop:
         self.measures: dict[str, list[float]] = {}
         self.choices: list[int] = []
         self.next_beat = 0.0
-        generated = config.curriculum.generate is not None
-        self.results = RunningResults(log.committed_rows() if generated else ())
+        self._counts = gate is not None or config.curriculum.generate is not None
+        """Whether anybody asks for the results so far."""
+        self.results = RunningResults(log.committed_rows() if self._counts else ())
 
     # What runners ask for.
 
@@ -142,7 +145,7 @@ class LifetimeLoop:
         )
         self.exp += 1
         self.pending.append(row)
-        if self.config.curriculum.generate is not None:
+        if self._counts:
             self.results.add(row)
         self.progress.ended(experience.steps, measures, self.position)
 
@@ -203,12 +206,17 @@ class LifetimeLoop:
             resume = self._restore(position)
         self.beat()
         first = resume["place"][0] if resume else 0
+        evaluations: list[int] = []
         for number, block in self._blocks():
+            if block.kind == "eval":
+                evaluations.append(number)
             if number < first:
                 continue
             self.block = block
             self._block(number, block, resume if resume and number == first else None)
             resume = None if number >= first else resume
+            if self.gate is not None and block.kind == "eval":
+                self.gate.passed(self.results, evaluations)
         self.block = None
         self._event("leave", "lifetime")
         self._commit(None)

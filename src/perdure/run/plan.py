@@ -59,6 +59,8 @@ class Plan:
     video: bool = False
     """Whether to film evaluation episodes. Rows do not depend on it, so it is no part of the
     specification."""
+    pruning: bool = False
+    """Whether lifetimes are broken off where the sweep they belong to says so."""
     validated: Ground | None = None
     """What validation found, where the run was planned; a worker trusts that it was."""
 
@@ -137,7 +139,7 @@ class Plan:
 
     def command(self, job: Job) -> list[str]:
         """The command that runs one lifetime anywhere that sees the run's folder."""
-        more = ["--video"] if self.video else []
+        more = [f"--{flag}" for flag in ("video", "pruning") if getattr(self, flag)]
         return [sys.executable, "-m", "perdure.run.worker", str(self.path), job.id, *more]
 
     def save(self) -> None:

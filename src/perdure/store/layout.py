@@ -2,9 +2,9 @@
 
 ::
 
-    RUN/_meta/spec.json  jobs.json  lock
+    RUN/_meta/spec.json  jobs.json  sweep.json  lock
     RUN/<agent>/<seed>/                   one lifetime
-        _meta/lifetime.json  progress.json  error.json  repeat.json  crash.txt  lock
+        _meta/lifetime.json  progress.json  error.json  repeat.json  pruned.json  crash.txt  lock
         _meta/sessions/00000.json …
         _journal/00000.json …  rows/00000.parquet …  _ckpt/00000.npz …  _parts/…
         _video/index.json  *.mp4
@@ -43,10 +43,10 @@ VIDEO = "_video"
 ROWS = journal.ROWS
 _MARKS = {"_meta", journal.FOLDER, ROWS}
 """Folders by which a lifetime's is known."""
-_JOBS, _COMPACT = "_meta/jobs.json", "_meta/compact.json"
+_JOBS, _COMPACT, _SWEEP = "_meta/jobs.json", "_meta/compact.json", "_meta/sweep.json"
 _DESCRIPTION, _PROGRESS, _ERROR = "_meta/lifetime.json", "_meta/progress.json", "_meta/error.json"
 _DESCRIPTION_GZ = f"{_DESCRIPTION}.gz"
-_REPEAT, _CRASH = "_meta/repeat.json", "_meta/crash.txt"
+_REPEAT, _CRASH, _PRUNED = "_meta/repeat.json", "_meta/crash.txt", "_meta/pruned.json"
 _SESSIONS, _LOCK, _FILMS = "_meta/sessions", "_meta/lock", f"{VIDEO}/index.json"
 _SESSION = re.compile(rf"{_SESSIONS}/\d{{5,}}\.json")
 PLANNING = 60.0
@@ -176,6 +176,15 @@ class LifetimeFolder:
         """Write what came of playing some episodes again."""
         self.store.put(_REPEAT, to_json(values), durable=False)
 
+    def pruned(self) -> list[float]:
+        """What it had reached at each evaluation when a sweep broke it off; empty if none did."""
+        found = side.fitting(side.look(self.store, _PRUNED)[0], side.PRUNED)[0]
+        return [float(value) for value in found.get("values", ())]
+
+    def write_pruned(self, values: Mapping[str, Any]) -> None:
+        """A sweep breaks it off."""
+        self.store.put(_PRUNED, to_json(values))
+
     def open_crash(self) -> IO[bytes] | None:
         """A file for the fault handler, which needs one that is open; None where there can be
         none."""
@@ -292,7 +301,7 @@ class LifetimeFolder:
     def side_problems(self) -> list[str]:
         """What is wrong with the objects that are only looked at, a sentence each."""
         shapes = {_PROGRESS: side.PROGRESS, _ERROR: side.ERROR, _FILMS: side.FILMS}
-        shapes[_REPEAT] = side.REPEAT
+        shapes |= {_REPEAT: side.REPEAT, _PRUNED: side.PRUNED}
         shapes |= dict.fromkeys(self.session_names(), side.SESSION)
         problems = [
             why for name, shape in shapes.items() if (why := side.problem(self.store, name, shape))
@@ -358,6 +367,22 @@ class RunFolder:
             pass  # Whatever is there is put right, or that fails.
         self.store.put(name, data)
 
+    def sweep(self) -> dict[str, Any]:
+        """The record of the sweep that this run is; empty if it is none."""
+        if _SWEEP not in self.store.list("_meta"):
+            return {}
+        found: dict[str, Any] = get_json(self.store, _SWEEP)
+        return found
+
+    def write_sweep(self, values: Mapping[str, Any]) -> None:
+        """Write the record of a sweep."""
+        self.store.put(_SWEEP, to_json(values))
+
+    @property
+    def is_sweep(self) -> bool:
+        """Whether its lifetimes were run to choose an agent's parameters, and so are no results."""
+        return _SWEEP in self.store.list("_meta")
+
     @property
     def compact(self) -> bool:
         """Whether this is a compact copy, which can be read but not gone on with."""
@@ -408,10 +433,13 @@ def is_run(path: Path) -> bool:
 
 
 def runs_below(folder: Path) -> Iterator[Path]:
-    """Every run at or below a folder, in order; a run is not searched for others."""
+    """Every run at or below a folder, in order; a run is not searched for others. What a sweep ran to
+    choose parameters is passed over, unless it is the folder itself."""
     for root, below, _ in os.walk(folder):
-        if is_run(Path(root)):
-            yield Path(root)
+        here = Path(root)
+        if is_run(here):
+            if here == folder or not RunFolder(here).is_sweep:
+                yield here
             below.clear()
         below[:] = sorted(d for d in below if not d.startswith((".", "_")))
 

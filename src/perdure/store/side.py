@@ -69,6 +69,7 @@ SESSION: Shape = {
     **dict.fromkeys(("notes", "argv"), _texts),
 }
 ERROR: Shape = {"error": text, "traceback": text}
+PRUNED: Shape = {"values": lambda value: isinstance(value, list) and all(map(number, value))}
 REPEAT: Shape = {
     **dict.fromkeys(("played", "agreed"), lambda value: type(value) is int and 0 <= value < 1000),
     "differences": _texts,
