@@ -15,6 +15,7 @@ from torch import Tensor
 from perdure.agents.networks.tensors import CPU, to_array, to_tensor
 from perdure.arrays import leaves
 from perdure.errors import SpecError
+from perdure.spaces import is_image, space_leaves
 from perdure.types import Array
 
 SYMBOL_SIDE = 16
@@ -24,11 +25,6 @@ SYMBOLS = 11
 """Symbols told apart in each channel of such a map; greater numbers share the last one."""
 
 
-def is_image(space: gymnasium.Space[Any]) -> bool:
-    """Whether observations have rows, columns and channels."""
-    return isinstance(space, spaces.Box) and len(space.shape) == 3 and min(space.shape[:2]) > 1
-
-
 def is_symbols(space: gymnasium.Space[Any]) -> bool:
     """Whether observations are a small map of symbol numbers, such as MiniGrid's."""
     return (
@@ -36,21 +32,6 @@ def is_symbols(space: gymnasium.Space[Any]) -> bool:
         and np.dtype(space.dtype) == np.uint8
         and max(space.shape or (0,)) <= SYMBOL_SIDE
     )
-
-
-def space_leaves(space: gymnasium.Space[Any], name: str = "") -> dict[str, gymnasium.Space[Any]]:
-    """The parts of a nested space by the paths that :func:`perdure.arrays.leaves` gives to the
-    arrays of its observations; a space that is not nested is its only part."""
-    if isinstance(space, spaces.Dict):
-        parts = [(str(key), part) for key, part in space.spaces.items()]
-    elif isinstance(space, spaces.Tuple):
-        parts = [(str(k), part) for k, part in enumerate(space.spaces)]
-    else:
-        return {name: space}
-    found: dict[str, gymnasium.Space[Any]] = {}
-    for key, part in parts:
-        found |= space_leaves(part, f"{name}/{key}" if name else key)
-    return found
 
 
 def channels_last(x: Tensor) -> Tensor:
