@@ -258,9 +258,12 @@ def _stable(text: str) -> int:
 
 
 def suite(name: str) -> Suite:
-    """The suite of this name."""
-    found: Suite = load("suites", name)
-    return found
+    """The suite of this name; its tasks take the parameter ``wrappers``."""
+    found = load("suites", name)
+    # Here, because it brings Gymnasium, which listing names does not need.
+    from perdure.wrappers import WrappingSuite
+
+    return WrappingSuite(found, load_file)
 
 
 def suite_of(task: Task) -> Suite:
