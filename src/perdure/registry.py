@@ -258,17 +258,17 @@ def _stable(text: str) -> int:
 
 
 def suite(name: str) -> Suite:
-    """The suite of this name; its tasks take the parameter ``wrappers``."""
-    found = load("suites", name)
-    # Here, because it brings Gymnasium, which listing names does not need.
-    from perdure.wrappers import WrappingSuite
-
-    return WrappingSuite(found, load_file)
+    """The suite of this name."""
+    found: Suite = load("suites", name)
+    return found
 
 
 def suite_of(task: Task) -> Suite:
-    """The suite a task belongs to."""
-    return suite(task.suite)
+    """The suite a task belongs to, whose tasks take the parameter ``wrappers``."""
+    # Here, because it brings Gymnasium, which listing names does not need.
+    from perdure.wrappers import WrappingSuite
+
+    return WrappingSuite(suite(task.suite), load_file)
 
 
 def task(name: str) -> Task:

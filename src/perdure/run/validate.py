@@ -49,8 +49,15 @@ def validate(curriculum: Curriculum, patience: float = DEADLINE) -> Ground:
         on_data.setdefault(exposure.task.key, set()).add(exposure.on_data)
     suites: dict[str, Suite] = {}
     first: tuple[Task, gymnasium.Space[Any], gymnasium.Space[Any]] | None = None
+    called: dict[str, Task] = {}
     for task in curriculum.tasks:
         where = wheres.get(task.key, f"curriculum {curriculum.name}, task {task.id}")
+        if called.setdefault(task.id, task) is not task:
+            raise CurriculumError(
+                f"{where}: {task.id} comes with parameters {dict(task.params)} and with "
+                f"{dict(called[task.id].params)}; these are two tasks: give one of them a variant, so "
+                "that their rows can be told apart"
+            )
         try:
             suites.setdefault(task.suite, suite_of(task))
             with patient(task.id, patience):

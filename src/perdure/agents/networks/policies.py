@@ -12,7 +12,7 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from perdure.agents.networks.tensors import CPU, to_array
+from perdure.agents.networks.tensors import CPU, to_array, to_tensor
 from perdure.spaces import choices_of
 from perdure.types import Array
 
@@ -131,9 +131,9 @@ class MultiCategorical(Policy):
         # Choices below each other, filled up to the longest by logits that nothing can choose.
         real = np.arange(sizes.max()) < sizes[:, None]
         places = np.where(real, self.offsets[:, None] + np.arange(sizes.max()), 0)
-        self.register_buffer("slots", torch.tensor(places, device=CPU), persistent=False)
-        self.register_buffer("real", torch.tensor(real, device=CPU), persistent=False)
-        self.register_buffer("firsts", torch.tensor(self.offsets, device=CPU), persistent=False)
+        self.register_buffer("slots", to_tensor(places, CPU), persistent=False)
+        self.register_buffer("real", to_tensor(real, CPU), persistent=False)
+        self.register_buffer("firsts", to_tensor(self.offsets, CPU), persistent=False)
 
     def sample(self, outputs: Tensor, rng: np.random.Generator | None) -> Array:
         """The largest logit of each choice, after Gumbel noise if a generator is given."""
