@@ -52,7 +52,7 @@ def test_wrappers_are_put_on_from_the_innermost_and_a_seed_still_decides() -> No
     # Wrapped, it is another task, and an unwrapped one is as before.
     assert task.key != Task("gym", "CartPole-v1").key
     assert suite_of(task).batched_env(task, 2) is None
-    assert suite_of(Task).batched_env(Task("gym", "CartPole-v1"), 2) is not None
+    assert suite_of(task).batched_env(Task("gym", "CartPole-v1"), 2) is not None
     one, other = sequence(task), sequence(Task("gym", "CartPole-v1"))
     assert one.fingerprint != other.fingerprint
 

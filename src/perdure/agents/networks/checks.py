@@ -24,7 +24,7 @@ def check_spaces(agent: type[Agent], setup: Setup) -> None:
         return
     able = agents_for(setup, agent)
     advice = f"agents that take these spaces: {', '.join(able)}" if able else (
-        "no agent here takes these spaces: change them by wrappers of the task (docs/tutorial.md)"
+        "no agent here takes these spaces: change them by wrappers of the task (docs/spaces.md)"
     )  # fmt: skip
     raise SpecError(f"{name_of(agent)} {what}; {advice}")
 
