@@ -15,9 +15,12 @@ from perdure.cli.main import main
 from perdure.errors import CurriculumError, PerdureError, UnknownName
 from perdure.padding import PadAction, PadObservation
 from perdure.registry import suite_of
+from perdure.run.guards import Observer
 from perdure.run.validate import ground_of, validate
+from perdure.run.vector import Environments
 from perdure.spaces import joined
 from perdure.store.run import Run
+from perdure.suite import Episode
 from perdure.testing import check_task
 from perdure.types import Curriculum, Exposure, Task, learn
 from perdure.wrappers import NAMES, SpacesOnly
@@ -55,6 +58,28 @@ def test_wrappers_are_put_on_from_the_innermost_and_a_seed_still_decides() -> No
     assert suite_of(task).batched_env(Task("gym", "CartPole-v1"), 2) is not None
     one, other = sequence(task), sequence(Task("gym", "CartPole-v1"))
     assert one.fingerprint != other.fingerprint
+
+
+def test_what_a_wrapper_remembers_is_not_lost_in_a_checkpoint() -> None:
+    """The environment within can save itself, but not the frames: the episode is played again."""
+    plain, wrapped = (
+        Task("toy", "drift"),
+        Task("toy", "drift", params={"wrappers": ["DelayObservation,delay=2"]}),
+    )
+    observer = Observer(spaces_of(plain)[0], "environment")
+    for task, saves in ((plain, True), (wrapped, False)):
+        envs = Environments([(suite_of(task), task)], 1, observer, spaces_of(task)[1])
+        episode = Episode.alone(4)
+        envs.reset(0, episode)
+        actions = [0, 1, 0, 1, 1]
+        for action in actions:
+            last = envs.step([0], [action])[0][0]
+        assert envs.restorable(0) == saves
+        saved = envs.save(0, actions)
+        envs.step([0], [actions[0]])
+        obs, _ = envs.restore(0, episode, saved)
+        assert saves or np.array_equal(obs, last)
+        envs.close()
 
 
 def test_pictures_of_any_environment() -> None:

@@ -120,6 +120,7 @@ class MultiCategorical(Policy):
 
     slots: Tensor
     real: Tensor
+    kept: Tensor
     firsts: Tensor
 
     def __init__(self, space: spaces.MultiDiscrete | spaces.MultiBinary) -> None:
@@ -133,6 +134,7 @@ class MultiCategorical(Policy):
         places = np.where(real, self.offsets[:, None] + np.arange(sizes.max()), 0)
         self.register_buffer("slots", to_tensor(places, CPU), persistent=False)
         self.register_buffer("real", to_tensor(real, CPU), persistent=False)
+        self.register_buffer("kept", to_tensor(np.flatnonzero(real), CPU), persistent=False)
         self.register_buffer("firsts", to_tensor(self.offsets, CPU), persistent=False)
 
     def sample(self, outputs: Tensor, rng: np.random.Generator | None) -> Array:
@@ -168,7 +170,7 @@ class MultiCategorical(Policy):
         """Log-probabilities of every value of every choice."""
         below = outputs[:, self.slots].masked_fill(~self.real, -1e9)
         logs = torch.log_softmax(below, dim=2).flatten(1)
-        return logs[:, self.real.flatten().nonzero().squeeze(1)]
+        return logs[:, self.kept]
 
     def fisher(self, outputs: Tensor) -> Tensor:
         """p (1 − p) of each logit."""
