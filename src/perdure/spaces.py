@@ -20,6 +20,10 @@ UNBOUNDED, WHOLE, MANY = "unbounded Box", "Box of whole numbers", "more than 4,0
 MOST_JOINT = 4096
 """Joint actions of a MultiDiscrete or MultiBinary space that are told apart one by one."""
 
+SYMBOL_SIDE = 16
+"""A uint8 image no wider or higher than this is a map of symbols, not a picture: MiniGrid's 7×7×3
+holds object, colour and state numbers, where 8 is not "nearly 9"."""
+
 FLAT = frozenset({VECTOR, DISCRETE, MULTI_DISCRETE, MULTI_BINARY, DICT, TUPLE})
 """Observations that are numbers side by side; of Dicts and Tuples, those of such parts."""
 ALL = FLAT | {IMAGE}
@@ -33,6 +37,15 @@ POLICIES = JOINT | {MANY, VECTOR, UNBOUNDED}
 def is_image(space: gymnasium.Space[Any]) -> bool:
     """Whether observations have rows, columns and channels."""
     return isinstance(space, spaces.Box) and len(space.shape) == 3 and min(space.shape[:2]) > 1
+
+
+def is_symbols(space: gymnasium.Space[Any]) -> bool:
+    """Whether observations are a small map of symbol numbers, such as MiniGrid's."""
+    return (
+        is_image(space)
+        and np.dtype(space.dtype) == np.uint8
+        and max(space.shape or (0,)) <= SYMBOL_SIDE
+    )
 
 
 def space_leaves(space: gymnasium.Space[Any], name: str = "") -> dict[str, gymnasium.Space[Any]]:
@@ -55,7 +68,7 @@ def observation_kinds(space: gymnasium.Space[Any]) -> frozenset[str]:
     if isinstance(space, (spaces.Dict, spaces.Tuple)):
         parts = space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces
         return frozenset({type(space).__name__}).union(*map(observation_kinds, parts))
-    return frozenset({IMAGE if is_image(space) else type(space).__name__})
+    return frozenset({IMAGE if is_image(space) and not is_symbols(space) else type(space).__name__})
 
 
 def action_kind(space: gymnasium.Space[Any]) -> str:

@@ -192,6 +192,7 @@ def test_what_nobody_takes_is_said() -> None:
 def test_kinds() -> None:
     seen = spaces.Dict({"a": OBSERVATIONS["Tuple"][0], "b": OBSERVATIONS["image"][0]})
     assert observation_kinds(seen) == {"Dict", "Tuple", "Discrete", "Box", "image"}
+    assert observation_kinds(spaces.Box(0, 255, (7, 7, 3), np.uint8)) == {"Box"}
     assert [action_kind(space) for space, _ in ACTIONS.values()] == list(ACTIONS)
 
 
