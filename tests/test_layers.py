@@ -11,9 +11,9 @@ import perdure
 
 ROOT = Path(perdure.__file__).parent
 RANK = {
-    "errors": 0, "arrays": 0, "names": 1, "cache": 1, "types": 2, "seeds": 2, "specs": 2, "agent": 3,
-    "suite": 3, "registry": 4, "curricula": 4, "suites": 5, "agents": 5, "store": 6, "run": 7,
-    "measure": 8, "show": 9, "testing": 10, "tuning": 10, "cli": 11,
+    "errors": 0, "arrays": 0, "spaces": 0, "padding": 1, "names": 1, "cache": 1, "types": 2, "seeds": 2,
+    "specs": 2, "agent": 3, "suite": 3, "wrappers": 4, "registry": 5, "curricula": 6, "suites": 7,
+    "agents": 7, "store": 8, "run": 9, "measure": 10, "show": 11, "testing": 12, "tuning": 12, "cli": 13,
 }  # fmt: skip
 BASE = {"errors", "arrays", "names", "types"}
 ONLY = {"measure": {"store", *BASE}, "show": {"store", "measure", *BASE}}

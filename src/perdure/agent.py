@@ -34,6 +34,14 @@ class Agent(ABC):
     learns_from: ClassVar[tuple[str, ...]] = ("environments", "data")
     """What ``learn`` can take in; planning refuses a curriculum that offers something else."""
 
+    reads: ClassVar[frozenset[str] | None] = None
+    """Kinds of observation spaces that it takes (see :mod:`perdure.spaces`); None: it does not say.
+    What is declared is checked when the agent is made, and others are advised by it."""
+    acts_in: ClassVar[frozenset[str] | None] = None
+    """Kinds of action spaces that it takes."""
+    needs_task_ids: ClassVar[bool] = False
+    """Whether it must be shown which task it is at."""
+
     memory_scope: Scope = "episode"
     """How long what :meth:`memory` holds is carried: through an ``episode``, a ``trial`` or a
     ``block``. The loop calls :meth:`reset_memory` where a new one begins."""

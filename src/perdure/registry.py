@@ -264,8 +264,11 @@ def suite(name: str) -> Suite:
 
 
 def suite_of(task: Task) -> Suite:
-    """The suite a task belongs to."""
-    return suite(task.suite)
+    """The suite a task belongs to, whose tasks take the parameter ``wrappers``."""
+    # Here, because it brings Gymnasium, which listing names does not need.
+    from perdure.wrappers import WrappingSuite
+
+    return WrappingSuite(suite(task.suite), load_file)
 
 
 def task(name: str) -> Task:

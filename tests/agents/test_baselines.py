@@ -189,5 +189,5 @@ def test_what_cannot_be_a_baseline_is_refused(name):
     picture = Setup(spaces.Box(0, 1, (20, 20, 3), np.float32), BOX, 1, 0, ())
     with pytest.raises(SpecError, match="flat observations"):
         make(picture, baseline="linear")
-    with pytest.raises(SpecError, match="'mlp' or 'linear', got 'none'"):
+    with pytest.raises(SpecError, match="'mlp', 'linear' or 'auto', got 'none'"):
         make(Setup(BOX, BOX, 1, 0, ()), baseline="none")

@@ -77,9 +77,9 @@ def test_a_saved_learner_goes_on_alike():
 
 
 def test_what_it_refuses():
-    labels = Setup(WORLD.observation_space, spaces.Discrete(3), 1, 0)
-    with pytest.raises(SpecError, match="classifier"):
-        BCAgent(labels)
+    words = Setup(WORLD.observation_space, spaces.Text(3), 1, 0)
+    with pytest.raises(SpecError, match="bc acts in .*, not in Text"):
+        BCAgent(words)
     nothing = np.zeros((1, 3))
     moves = Transitions(nothing, nothing, np.zeros(1), *(np.zeros(1, bool),) * 2, nothing)
     with pytest.raises(AgentFault, match="demonstrations"):

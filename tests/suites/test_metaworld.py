@@ -314,7 +314,6 @@ def test_a_folder_that_cannot_be_written_costs_no_results(tmp_path, monkeypatch)
         ({"goals": "set", "benchmark": "ML10-test"}, "not in it"),
         ({"goal": 50}, "0 to 49"),
         ({"noise": 2}, "0 to 1"),
-        ({"observation": "image", "one_hot": [0, 2]}, "state"),
     ],
 )
 def test_bad_parameters_are_named(params, words):

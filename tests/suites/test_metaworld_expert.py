@@ -131,8 +131,6 @@ def test_an_expert_that_has_no_time_is_named():
     data = SUITE.data(Task("metaworld", "reach", params={"horizon": 5, "demonstrations": 1}), True)
     with pytest.raises(CurriculumError, match="longer horizon"):
         len(data)
-    with pytest.raises(CurriculumError, match="state"):
-        SUITE.data(Task("metaworld", "reach", params={"observation": "image"}), True)
 
 
 def test_pictures():

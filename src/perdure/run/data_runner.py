@@ -155,7 +155,8 @@ class DataRunner:
             )
 
     def _score(self, batch: Examples, ctx: Context) -> dict[str, float]:
-        """Accuracy, or mean squared error; of sequences, over all their steps."""
+        """Accuracy (of several choices at once, over all of them), or mean squared error; of
+        sequences, over all their steps."""
         try:
             answers = self.agent.act(batch.inputs, ctx)
         except Exception as error:
@@ -174,7 +175,7 @@ class DataRunner:
             given = np.asarray(self.guard(flat, len(flat))).reshape(targets.shape)
         else:
             given = np.asarray(self.guard(answers, len(batch)))
-        if isinstance(space, spaces.Discrete):
+        if isinstance(space, (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)):
             return {"accuracy": float(np.mean(given == targets))}
         return {"loss": float(np.mean((given - targets) ** 2))}
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from perdure.errors import CurriculumError, PerdureError
 from perdure.registry import suite_of
 from perdure.run.signals import patient
 from perdure.run.spec import DEADLINE
+from perdure.spaces import joined
 from perdure.suite import Suite
 from perdure.types import Block, Curriculum, Task
 
@@ -26,10 +28,13 @@ class Ground:
 
 
 def ground_of(curriculum: Curriculum) -> Ground:
-    """What a curriculum stands on that has been validated: all tasks share the first one's spaces."""
+    """What a curriculum stands on that has been validated."""
     suites = {task.suite: suite_of(task) for task in curriculum.tasks}
-    first = curriculum.tasks[0]
-    return Ground(suites, *suites[first.suite].spaces(first))
+    first, *others = curriculum.tasks
+    seen, done = suites[first.suite].spaces(first)
+    for task in others:
+        seen = joined(seen, suites[task.suite].spaces(task)[0]) or seen
+    return Ground(suites, seen, done)
 
 
 def validate(curriculum: Curriculum, patience: float = DEADLINE) -> Ground:
@@ -44,8 +49,15 @@ def validate(curriculum: Curriculum, patience: float = DEADLINE) -> Ground:
         on_data.setdefault(exposure.task.key, set()).add(exposure.on_data)
     suites: dict[str, Suite] = {}
     first: tuple[Task, gymnasium.Space[Any], gymnasium.Space[Any]] | None = None
+    called: dict[str, Task] = {}
     for task in curriculum.tasks:
         where = wheres.get(task.key, f"curriculum {curriculum.name}, task {task.id}")
+        if called.setdefault(task.id, task) is not task:
+            raise CurriculumError(
+                f"{where}: {task.id} comes with parameters {dict(task.params)} and with "
+                f"{dict(called[task.id].params)}; these are two tasks: give one of them a variant, so "
+                "that their rows can be told apart"
+            )
         try:
             suites.setdefault(task.suite, suite_of(task))
             with patient(task.id, patience):
@@ -63,17 +75,32 @@ def validate(curriculum: Curriculum, patience: float = DEADLINE) -> Ground:
             ) from e
         if first is None:
             first = (task, *spaces)
-        for name, expected, got in (
-            ("observation", first[1], spaces[0]),
-            ("action", first[2], spaces[1]),
-        ):
-            if expected != got:
-                raise CurriculumError(
-                    f"{where}: the {name} space of {task.id} is {got}, but {first[0].id} has "
-                    f"{expected}; all tasks of a curriculum must share their spaces"
-                )
+        # To see more than one task shows is safe; to do more than one allows is not.
+        both = joined(first[1], spaces[0])
+        if both is None:
+            raise _apart(where, "observation", task, spaces[0], first[0], first[1])
+        if first[2] != spaces[1]:
+            raise _apart(where, "action", task, spaces[1], first[0], first[2])
+        first = (first[0], both, first[2])
     assert first is not None
     return Ground(suites, first[1], first[2])
+
+
+def _apart(
+    where: str,
+    name: str,
+    task: Task,
+    got: gymnasium.Space[Any],
+    other: Task,
+    expected: gymnasium.Space[Any],
+) -> CurriculumError:
+    """Spaces that one agent cannot have both of, and the way out."""
+    fix = "all tasks of a curriculum must share their spaces"
+    if type(got) is type(expected) and isinstance(got, (Box, Discrete, MultiDiscrete)):
+        fix += "; perdure.curricula.padded(tasks) makes them alike by wrappers (docs/spaces.md)"
+    return CurriculumError(
+        f"{where}: the {name} space of {task.id} is {got}, but {other.id} has {expected}; {fix}"
+    )
 
 
 def _check_block(block: Block, where: str) -> None:

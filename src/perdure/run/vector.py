@@ -16,6 +16,7 @@ from gymnasium import spaces
 
 from perdure.errors import EnvironmentFault, PerdureError
 from perdure.run.guards import Observer, check_flag, check_reward, place_of
+from perdure.spaces import joined
 from perdure.suite import BatchedEnv, Episode, Suite
 from perdure.types import Array, Task
 
@@ -41,11 +42,17 @@ def make(
         env = suite.env(task)
     except Exception as e:
         raise fault(f"making {task.id}", e) from e
-    for name, expected, got in (
-        ("observation", observer.space, env.observation_space),
-        ("action", action_space, env.action_space),
+    for name, expected, got, fits in (
+        # The curriculum's space holds the observations of all its tasks.
+        (
+            "observation",
+            observer.space,
+            env.observation_space,
+            joined(observer.space, env.observation_space) == observer.space,
+        ),
+        ("action", action_space, env.action_space, action_space == env.action_space),
     ):
-        if expected != got:
+        if not fits:
             env.close()
             raise EnvironmentFault(f"{task.id}: expected {name} space {expected}, got {got}")
     return env

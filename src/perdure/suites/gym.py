@@ -69,7 +69,7 @@ class GymSuite(Suite):
         return None if window is None else int(window)
 
     def curricula(self) -> Mapping[str, Callable[..., Curriculum]]:
-        return {"cartpole": cartpole, "cartpole-1000": cartpole_1000}
+        return {"cartpole": cartpole, "cartpole-1000": cartpole_1000, "sequence": sequence}
 
 
 def _spec(name: str) -> EnvSpec:
@@ -121,6 +121,26 @@ def cartpole_1000(blocks: int = 10, learn: int = 100, episodes: int = 10) -> Cur
     task = Task("gym", "CartPole-v1")
     return curricula.tasks_in_turn(
         "gym/cartpole-1000", [task], amount=learn, episodes=episodes, repeats=blocks
+    )
+
+
+def sequence(
+    tasks: Sequence[str] = ("CartPole-v1", "Acrobot-v1"),
+    steps: int = 20_000,
+    episodes: int = 10,
+    repeats: int = 1,
+    wrappers: Sequence[str] = (),
+) -> Curriculum:
+    """Any environments in turn, by their ids; spaces of different sizes are padded. ``wrappers`` are put
+    around each of them first."""
+    if isinstance(tasks, str) or not tasks:
+        raise CurriculumError(f"gym/sequence: tasks must be a list of ids, got {tasks!r}")
+    for name in tasks:
+        _spec(name)
+    params = {"wrappers": list(wrappers)} if wrappers else {}
+    made = curricula.padded([Task("gym", name, params=params) for name in tasks])
+    return curricula.tasks_in_turn(
+        "gym/sequence", made, amount=steps, unit="steps", episodes=episodes, repeats=repeats
     )
 
 

@@ -1,4 +1,4 @@
-"""Behaviour cloning: a network that answers what a demonstrator did, in continuous actions."""
+"""Behaviour cloning: a network that answers what a demonstrator did."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ from perdure.agents.networks.learner import (
     pick_head,
 )
 from perdure.agents.networks.optimizers import OptimizerSettings, OptimizerSpec
+from perdure.agents.networks.policies import choices_for
 from perdure.agents.networks.settings import TorchSettings
 from perdure.agents.networks.tasks import Tasks
 from perdure.agents.networks.tensors import CPU, to_array, to_float, to_tensor
-from perdure.errors import AgentFault, SpecError
+from perdure.errors import AgentFault
+from perdure.spaces import ALL, POLICIES
 from perdure.specs import takes_fields
 from perdure.types import Array, Batch, Context, Examples, Measures, Setup
 
@@ -80,13 +82,38 @@ class Standardise(nn.Module):
         return (inputs - self.mean) / self.std
 
 
+class RealActions:
+    """Actions of a Box in units of its range, where that is bounded."""
+
+    def __init__(self, space: spaces.Box) -> None:
+        self.space = space
+        low, high = space.low.astype(np.float32).ravel(), space.high.astype(np.float32).ravel()
+        bounded = np.isfinite(low) & np.isfinite(high)
+        low, high = np.where(bounded, low, -1), np.where(bounded, high, 1)
+        self.middle: Array = ((low + high) / 2).astype(np.float32)
+        self.half: Array = ((high - low) / 2).astype(np.float32)
+
+    def to_space(self, scaled: Array) -> Array:
+        """Members of the space; what lies beyond its bounds is cut off."""
+        actions = (scaled * self.half + self.middle).reshape(-1, *self.space.shape)
+        inside: Array = np.clip(actions, self.space.low, self.space.high)
+        return inside.astype(self.space.dtype)
+
+    def from_space(self, actions: Array) -> Array:
+        """In units of the range."""
+        given = np.asarray(actions, np.float32).reshape(len(actions), -1)
+        scaled: Array = (given - self.middle) / self.half
+        return scaled
+
+
 class BCAgent(TorchLearner):
-    """Learns each minibatch of demonstrations once, down the squared error.
+    """Learns each minibatch of demonstrations once: down the squared error where actions are real
+    numbers, down the cross-entropy where they are choices (Discrete, MultiDiscrete, MultiBinary).
 
     ``hidden`` are the widths of the layers; ``network=file.py:Net`` puts a network of one's own in
     their place, as in the classifier; with ``multihead`` each task has a last layer of its own. Inputs are standardised by the first minibatch unless
-    ``standardise`` is false. The network works on actions scaled to −1…1; what it says beyond the
-    bounds is cut off when it acts.
+    ``standardise`` is false. The network works on bounded actions scaled to −1…1; what it says beyond
+    the bounds is cut off when it acts.
 
     By default the schedule is ``inverse``: steps become smaller within a block, lr / (1 + n / 1000)
     at the n-th. Tasks side by side take turns, a minibatch each, and with steps of one size the last
@@ -94,24 +121,24 @@ class BCAgent(TorchLearner):
     """
 
     learns_from = ("data",)
-    predicts = "regression"
+    reads, acts_in = ALL, POLICIES
     replayable = True
 
     @takes_fields(BCSettings)
     def __init__(self, setup: Setup, settings: BCSettings) -> None:
         super().__init__(setup, settings.device)
         s = settings
-        space = setup.action_space
-        if not isinstance(space, spaces.Box) or not space.is_bounded():
-            raise SpecError(
-                f"bc needs a bounded Box action space, got {space}; try classifier for classes"
-            )
         self.inputs = Inputs(setup.observation_space, self.device)
         self.tasks = Tasks(setup)
         self.heads = len(self.tasks) if s.multihead else 1
-        self.space = space
-        low, high = space.low.astype(np.float32).ravel(), space.high.astype(np.float32).ravel()
-        self.middle, self.half = (low + high) / 2, (high - low) / 2
+        space = setup.action_space
+        self.choices = choices_for(space)
+        if self.choices is None:
+            assert isinstance(space, spaces.Box)
+            self.numbers = RealActions(space)
+            outputs = self.numbers.middle.size
+        else:
+            self.predicts, outputs = self.choices.predicts, self.choices.outputs
 
         self.standard = Standardise(self.inputs.shape) if s.standardise else None
 
@@ -121,7 +148,7 @@ class BCAgent(TorchLearner):
             else:
                 encoder, features = encoder_for(self.inputs, s.hidden, nn.ReLU)
             first = [] if self.standard is None else [self.standard]
-            return nn.Sequential(*first, encoder, nn.Linear(features, low.size * self.heads))
+            return nn.Sequential(*first, encoder, nn.Linear(features, outputs * self.heads))
 
         self.net = network(setup, self.device, build)
         self.optimizer, self.max_grad = s.make_optimizer(self.net.parameters()), s.max_grad
@@ -129,9 +156,10 @@ class BCAgent(TorchLearner):
     def act(self, obs: Any, ctx: Context) -> Array:
         with torch.inference_mode():
             batch = {"obs": self.inputs(obs), **self.task_column(ctx)}
-            answers = to_array(self.predict(batch))
-        actions = (answers * self.half + self.middle).reshape(-1, *self.space.shape)
-        return np.clip(actions, self.space.low, self.space.high).astype(self.space.dtype)
+            answers = self.predict(batch)
+        if self.choices is None:
+            return self.numbers.to_space(to_array(answers))
+        return self.choices.to_space(self.choices.sample(answers, None))
 
     def learn(self, batch: Batch, ctx: Context) -> Measures | None:
         if not isinstance(batch, Examples):
@@ -147,15 +175,17 @@ class BCAgent(TorchLearner):
         return self.descend(rows)
 
     def minibatch(self, examples: Examples) -> Minibatch:
-        targets = np.asarray(examples.targets, np.float32).reshape(len(examples), -1)
-        scaled = to_tensor((targets - self.middle) / self.half, self.device)
-        return self.labelled(examples, scaled)
+        told = self.numbers if self.choices is None else self.choices
+        return self.labelled(examples, to_tensor(told.from_space(examples.targets), self.device))
 
     def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
         heads = self.predict_heads(batch)
         answers = pick_head(heads, batch)
         self.last_outputs = {"predictions": answers, "heads": heads}
-        loss = nn.functional.mse_loss(answers, batch["targets"])
+        if self.choices is None:
+            loss = nn.functional.mse_loss(answers, batch["targets"])
+        else:
+            loss = -self.choices.log_prob(answers, batch["targets"])[0].mean()
         return loss, {"loss": loss.detach()}
 
     def predict(self, batch: Minibatch) -> Tensor:
@@ -169,7 +199,9 @@ class BCAgent(TorchLearner):
         return head_of_linear(self.net, self.heads)
 
     def output_fisher(self, batch: Minibatch, outputs: Tensor) -> Tensor:
-        """Actions scatter around the answers by what is left of the error."""
+        """Real actions scatter around the answers by what is left of the error."""
+        if self.choices is not None:
+            return self.choices.fisher(outputs)
         left = (batch["targets"] - outputs).square().mean(dim=0).clamp(min=LEAST_STD**2)
         return left.reciprocal().expand_as(outputs)
 

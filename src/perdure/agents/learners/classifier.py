@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
+from gymnasium import spaces
 from torch import Tensor, nn
 
-from perdure.agents.networks.checks import discrete_for
 from perdure.agents.networks.encoders import Dropout, encoder_for, own_encoder
 from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import (
@@ -24,6 +24,7 @@ from perdure.agents.networks.settings import Ranges, TorchSettings
 from perdure.agents.networks.tasks import Tasks
 from perdure.agents.networks.tensors import to_array, to_tensor
 from perdure.errors import AgentFault
+from perdure.spaces import ALL, DISCRETE
 from perdure.specs import takes_fields
 from perdure.types import Array, Batch, Context, Examples, Measures, Setup
 
@@ -54,6 +55,7 @@ class ClassifierAgent(TorchLearner):
     """
 
     learns_from = ("data",)
+    reads, acts_in = ALL, frozenset({DISCRETE})
     predicts = "logits"
     replayable = True
     net: nn.Sequential
@@ -69,7 +71,8 @@ class ClassifierAgent(TorchLearner):
     def __init__(self, setup: Setup, settings: ClassifierSettings) -> None:
         super().__init__(setup, settings.device)
         s = settings
-        space = discrete_for("classifier", setup.action_space)
+        space = setup.action_space
+        assert isinstance(space, spaces.Discrete)
         self.inputs = Inputs(setup.observation_space, self.device)
         self.start, self.classes = int(space.start), int(space.n)
         self.tasks = Tasks(setup)

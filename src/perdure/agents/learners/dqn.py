@@ -12,10 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from perdure.agents.networks.checks import discrete_for, transitions_of
+from perdure.agents.networks.checks import transitions_of
 from perdure.agents.networks.encoders import encoder_for
 from perdure.agents.networks.exploration import EpsilonGreedy
 from perdure.agents.networks.inputs import Inputs
+from perdure.agents.networks.joint_actions import JointActions
 from perdure.agents.networks.learner import (
     Minibatch,
     NewRows,
@@ -27,6 +28,7 @@ from perdure.agents.networks.learner import (
 from perdure.agents.networks.ring import Ring
 from perdure.agents.networks.settings import Ranges, ReplaySettings
 from perdure.agents.networks.tensors import to_array, to_tensor
+from perdure.spaces import ALL, JOINT
 from perdure.specs import takes_fields
 from perdure.types import Array, Batch, Context, Measures, Setup, State
 
@@ -56,7 +58,8 @@ class DQNSettings(ReplaySettings):
 
 
 class DQNAgent(TorchLearner):
-    """Deep Q-learning for Discrete actions.
+    """Deep Q-learning for Discrete actions, and for MultiDiscrete and MultiBinary ones, of which every
+    combination is an action.
 
     One minibatch of ``batch`` replayed transitions is learned for every ``every`` steps taken, once
     the replay holds ``batch`` of them; every ``target`` minibatches the target network moves the part
@@ -69,6 +72,7 @@ class DQNAgent(TorchLearner):
     """
 
     learns_from = ("environments",)
+    reads, acts_in = ALL, JOINT
     replayable = True
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {
@@ -89,12 +93,12 @@ class DQNAgent(TorchLearner):
     def __init__(self, setup: Setup, settings: DQNSettings) -> None:
         super().__init__(setup, settings.device)
         s = self.settings = settings
-        space = discrete_for("dqn", setup.action_space)
+        self.actions = JointActions(setup.action_space)
         self.inputs = Inputs(setup.observation_space, self.device)
 
         def build() -> nn.Module:
             encoder, features = encoder_for(self.inputs, s.hidden, nn.ReLU)
-            return nn.Sequential(encoder, nn.Linear(features, int(space.n)))
+            return nn.Sequential(encoder, nn.Linear(features, self.actions.count))
 
         self.net = network(setup, self.device, build)
         self.target_net = copy.deepcopy(self.net).requires_grad_(False)
@@ -104,7 +108,6 @@ class DQNAgent(TorchLearner):
         parts = torch.split(self.target_weights, [p.numel() for p in self.net.parameters()])
         for p, part in zip(self.target_net.parameters(), parts, strict=True):
             p.data = part.view_as(p)
-        self.start = int(space.start)
         self.explore = EpsilonGreedy(s.epsilon, s.explore, s.restart)
         self.replay = Ring(
             s.replay,
@@ -121,13 +124,13 @@ class DQNAgent(TorchLearner):
     def act(self, obs: Any, ctx: Context) -> Array:
         with torch.inference_mode():
             values = to_array(self.net(self.inputs(obs)))
-        return self.explore.choose(values, self.rng, ctx.learning) + self.start
+        return self.actions.to_space(self.explore.choose(values, self.rng, ctx.learning))
 
     def learn(self, batch: Batch, ctx: Context) -> Measures | None:
         moves, rewards = transitions_of("dqn", batch)
         self.replay.add(
             len(moves),
-            actions=np.asarray(moves.actions) - self.start,
+            actions=self.actions.numbers(moves.actions),
             rewards=rewards,
             terminated=moves.terminated,
             **self.inputs.rows("obs", moves.obs),

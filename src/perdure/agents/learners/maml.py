@@ -27,6 +27,7 @@ from perdure.agents.networks.settings import Ranges, TorchSettings
 from perdure.agents.networks.tensors import to_array, to_float, to_tensor
 from perdure.agents.networks.trust_region import natural_step
 from perdure.errors import AgentFault, SpecError
+from perdure.spaces import FLAT, POLICIES
 from perdure.specs import takes_fields
 from perdure.types import Array, Batch, Context, Measures, Setup, State
 
@@ -95,6 +96,7 @@ class MAMLAgent(TorchAgent):
     """
 
     learns_from = ("environments",)
+    reads, acts_in = FLAT, POLICIES
     memory_scope = "trial"
     closed = (
         "its steps go through the adaptation to whole trials, which a penalty or a mask on gradients "
@@ -118,9 +120,7 @@ class MAMLAgent(TorchAgent):
         super().__init__(setup, settings.device)
         s = self.settings = settings
         self.inputs = Inputs(setup.observation_space, self.device)
-        if self.inputs.has_images:
-            raise SpecError("maml reads flat observations, not images; try rl2")
-        self.policy = policy_for("maml", setup.action_space, s.std)
+        self.policy = policy_for(setup.action_space, s.std)
         self.net = network(
             setup, self.device, lambda: AdaptablePolicy(self.inputs, self.policy, s.hidden)
         )

@@ -21,7 +21,7 @@ from perdure.agents.networks.sac_networks import SeenFeatures, followed_by_targe
 from perdure.agents.networks.settings import Ranges, TorchSettings
 from perdure.agents.networks.tensors import to_array, to_tensor
 from perdure.agents.networks.trial_replay import TrialReplay
-from perdure.errors import SpecError
+from perdure.spaces import BOUNDED, FLAT
 from perdure.specs import takes_fields
 from perdure.types import Array, Batch, Context, Measures, Setup, State, Transitions
 
@@ -93,6 +93,7 @@ class PEARLAgent(TorchLearner):
     """
 
     learns_from = ("environments",)
+    reads, acts_in = FLAT, BOUNDED
     sequences = True
     memory_scope = "trial"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -122,11 +123,8 @@ class PEARLAgent(TorchLearner):
         s = self.settings = settings
         check_ranges("pearl", replay=(s.replay, setup.slots, inf))
         space = setup.action_space
-        if not (isinstance(space, spaces.Box) and np.isfinite([space.low, space.high]).all()):
-            raise SpecError(f"pearl acts in bounded Box spaces, not in {space}; try rl2 or maml")
+        assert isinstance(space, spaces.Box)
         self.inputs = Inputs(setup.observation_space, self.device)
-        if self.inputs.has_images:
-            raise SpecError("pearl reads flat observations, not images; try rl2")
         self.low, self.high = space.low.reshape(-1), space.high.reshape(-1)
         self.shape, self.dtype = space.shape, space.dtype
         actions, width = len(self.low), self.inputs.shape[0]

@@ -1,4 +1,4 @@
-"""PPO: proximal policy optimisation for discrete and continuous actions."""
+"""PPO: proximal policy optimisation for discrete (one or several at once) and continuous actions."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from perdure.agents.networks.learner import (
     network,
     new_rows,
 )
-from perdure.agents.networks.policies import Categorical, Policy, policy_for
+from perdure.agents.networks.policies import Policy, policy_for
 from perdure.agents.networks.rollout_buffer import (
     Baseline,
     RolloutBuffer,
     advantages_and_returns,
-    check_baseline,
+    baseline_for,
 )
 from perdure.agents.networks.settings import Ranges, RolloutSettings
 from perdure.agents.networks.tensors import to_tensor
+from perdure.spaces import ALL, POLICIES
 from perdure.specs import takes_fields
 from perdure.types import Array, Batch, Context, Measures, Setup, State
 
@@ -101,6 +102,7 @@ class PPOAgent(TorchLearner):
     """
 
     learns_from = ("environments",)
+    reads, acts_in = ALL, POLICIES
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {
             "lr": 2e-3,
@@ -147,11 +149,11 @@ class PPOAgent(TorchLearner):
         super().__init__(setup, settings.device)
         s = self.settings = settings
         self.inputs = Inputs(setup.observation_space, self.device)
-        check_baseline("ppo", s.baseline, self.inputs)
-        self.policy = policy_for("ppo", setup.action_space, s.std)
-        self.predicts = "logits" if isinstance(self.policy, Categorical) else "regression"
+        baseline = baseline_for("ppo", s.baseline, self.inputs)
+        self.policy = policy_for(setup.action_space, s.std)
+        self.predicts = self.policy.predicts
         self.net = network(
-            setup, self.device, lambda: ActorCritic(self.inputs, self.policy, s.hidden, s.baseline)
+            setup, self.device, lambda: ActorCritic(self.inputs, self.policy, s.hidden, baseline)
         )
         self.optimizer, self.max_grad = s.make_optimizer(self.net.parameters()), s.max_grad
         self.rows = RolloutBuffer(setup, self.inputs, self.policy, s.rollout)

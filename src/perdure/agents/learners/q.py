@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from gymnasium import spaces
 
 from perdure.agent import Agent
-from perdure.agents.networks.checks import check_ranges, discrete_for, transitions_of
+from perdure.agents.networks.checks import check_ranges, check_spaces, transitions_of
 from perdure.agents.networks.exploration import EpsilonGreedy
-from perdure.errors import SpecError
+from perdure.agents.networks.joint_actions import JointActions
+from perdure.arrays import leaves
+from perdure.spaces import ALL, JOINT
 from perdure.types import Array, Batch, Context, Measures, Setup, State
 
 
 class QAgent(Agent):
-    """Watkins' Q-learning.
+    """Watkins' Q-learning. Of MultiDiscrete and MultiBinary actions every combination is one.
 
     ``lr`` is the step size, ``gamma`` the discount; epsilon falls to ``epsilon`` over ``explore``
     learned steps, again for every new task if ``restart``. Observations are equal when their bytes
@@ -23,6 +24,7 @@ class QAgent(Agent):
     """
 
     learns_from = ("environments",)
+    reads, acts_in = ALL, JOINT
 
     def __init__(
         self,
@@ -37,22 +39,17 @@ class QAgent(Agent):
         super().__init__(setup)
         check_ranges("q", lr=(lr, 0, 1), gamma=(gamma, 0, 1), epsilon=(epsilon, 0, 1))
         check_ranges("q", explore=(explore, 0, np.inf))
-        space = discrete_for("q", setup.action_space)
-        if isinstance(setup.observation_space, (spaces.Dict, spaces.Tuple)):
-            raise SpecError(
-                f"q keeps a table of observations that are one array, not of {setup.observation_space}; "
-                "flatten it with gymnasium.wrappers.FlattenObservation, or try dqn"
-            )
+        check_spaces(type(self), setup)
         self.lr, self.gamma, self.initial = lr, gamma, initial
-        self.start = int(space.start)
+        self.actions = JointActions(setup.action_space)
         self.explore = EpsilonGreedy(epsilon, explore, restart)
         self.rows: dict[bytes, int] = {}
         # Row 0 stands for everything unseen and never changes; the table doubles as it fills.
-        self.table: Array = np.full((64, int(space.n)), initial)
+        self.table: Array = np.full((64, self.actions.count), initial)
 
     def act(self, obs: Any, ctx: Context) -> Array:
         seen = [self.rows.get(key, 0) for key in keys_of(obs)]
-        return self.explore.choose(self.table[seen], self.rng, ctx.learning) + self.start
+        return self.actions.to_space(self.explore.choose(self.table[seen], self.rng, ctx.learning))
 
     def learn(self, batch: Batch, ctx: Context) -> Measures:
         moves, rewards = transitions_of("q", batch)
@@ -60,7 +57,7 @@ class QAgent(Agent):
         errors = 0.0
         for key, action, reward, over, after in zip(
             keys_of(moves.obs),
-            (np.asarray(moves.actions) - self.start).tolist(),
+            self.actions.numbers(moves.actions).tolist(),
             rewards.tolist(),
             moves.terminated.tolist(),
             keys_of(moves.next_obs),
@@ -99,8 +96,9 @@ class QAgent(Agent):
 
 
 def keys_of(obs: Any) -> list[bytes]:
-    """The bytes of each observation of a batch."""
-    return [row.tobytes() for row in np.asarray(obs)]
+    """The bytes of each observation of a batch; of nested ones those of all parts."""
+    parts = [[row.tobytes() for row in np.asarray(part)] for part in leaves(obs).values()]
+    return parts[0] if len(parts) == 1 else [b"".join(rows) for rows in zip(*parts, strict=True)]
 
 
 agent = QAgent

@@ -16,11 +16,12 @@ from perdure.agents.networks.encoders import encoder_for
 from perdure.agents.networks.gru import GRU
 from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import Minibatch, TorchLearner, network, new_rows
-from perdure.agents.networks.policies import Categorical, Policy, policy_for
+from perdure.agents.networks.policies import Policy, policy_for
 from perdure.agents.networks.rollout_buffer import gae
 from perdure.agents.networks.settings import Ranges, RolloutSettings
 from perdure.agents.networks.tensors import to_array, to_tensor
 from perdure.errors import SpecError
+from perdure.spaces import ALL, POLICIES
 from perdure.specs import takes_fields
 from perdure.types import Array, Batch, Context, Measures, Scope, Setup, State, Transitions
 
@@ -98,6 +99,7 @@ class RecurrentPPOAgent(TorchLearner):
     """
 
     learns_from = ("environments",)
+    reads, acts_in = ALL, POLICIES
     sequences = True
     net: RecurrentActorCritic
     value_weight = 0.5
@@ -114,8 +116,8 @@ class RecurrentPPOAgent(TorchLearner):
         s = self.settings = settings
         self.memory_scope = s.scope
         self.inputs = Inputs(setup.observation_space, self.device)
-        self.policy = policy_for(s.agent, setup.action_space, s.std)
-        self.predicts = "logits" if isinstance(self.policy, Categorical) else "regression"
+        self.policy = policy_for(setup.action_space, s.std)
+        self.predicts = self.policy.predicts
         extras = self.policy.outputs + 2
         self.net = network(
             setup,
@@ -148,10 +150,7 @@ class RecurrentPPOAgent(TorchLearner):
     def _remember(self, slots: Array, sampled: Array, rewards: Array | None, ended: Array) -> None:
         """The last action and its reward, for the next step."""
         self.extras[slots] = 0.0
-        if isinstance(self.policy, Categorical):
-            self.extras[slots, sampled] = 1.0
-        else:
-            self.extras[slots, : self.policy.outputs] = sampled
+        self.extras[slots, : self.policy.outputs] = self.policy.as_inputs(sampled)
         if rewards is not None:
             self.extras[slots, -2] = rewards
         self.extras[slots, -1] = ended

@@ -11,9 +11,8 @@ import numpy as np
 import torch
 
 from perdure.agents.learners.recurrent_ppo import RecurrentPPOAgent, RecurrentPPOSettings
-from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import Minibatch
-from perdure.agents.networks.rollout_buffer import Baseline, check_baseline, features, gae, ridge
+from perdure.agents.networks.rollout_buffer import Baseline, baseline_for, features, gae, ridge
 from perdure.agents.networks.settings import Ranges
 from perdure.agents.networks.tensors import CPU, to_array, to_tensor
 from perdure.errors import SpecError
@@ -40,7 +39,7 @@ class RL2Settings(RecurrentPPOSettings):
     width: int = 64
     std: float = 2.0
     max_grad: float = inf
-    baseline: Baseline = "linear"
+    baseline: Baseline = "auto"
     reward_scale: float = 1.0
 
     def __post_init__(self) -> None:
@@ -59,7 +58,8 @@ class RL2Agent(RecurrentPPOAgent):
     an adapt block begins with the memory that adaptation left, so that none learns from another.
 
     ``baseline`` is what a step is compared with: a ``linear`` fit to the returns of these trials, which
-    reads the GRU's inputs and the time within the trial; or ``mlp``, a head of the GRU.
+    reads the GRU's inputs and the time within the trial; or ``mlp``, a head of the GRU; ``auto`` is
+    linear but for images.
 
     The defaults are those of Meta-World's paper, with a GRU of garage's size in place of the LSTM, and
     with garage's values where the paper gives none. Presets: ``newer`` is Meta-World+; ``quick`` learns the
@@ -90,13 +90,13 @@ class RL2Agent(RecurrentPPOAgent):
         },
     }
 
+    memory_scope = "trial"
     settings: RL2Settings
 
     @takes_fields(RL2Settings)
     def __init__(self, setup: Setup, settings: RL2Settings) -> None:
-        check_baseline("rl2", settings.baseline, Inputs(setup.observation_space))
         self.begin(setup, settings)
-        self.linear = settings.baseline == "linear"
+        self.linear = baseline_for("rl2", settings.baseline, self.inputs) == "linear"
         if self.linear:
             self.value_weight = 0.0
         self.time: Array = np.zeros(setup.slots, np.int64)

@@ -34,7 +34,7 @@ from perdure.agents.networks.settings import Ranges, ReplaySettings
 from perdure.agents.networks.tasks import Tasks
 from perdure.agents.networks.tensors import to_array, to_tensor
 from perdure.arrays import rows_of
-from perdure.errors import SpecError
+from perdure.spaces import ALL, BOUNDED
 from perdure.specs import takes_fields
 from perdure.types import Array, Batch, Context, Measures, Setup, State
 
@@ -89,6 +89,7 @@ class SACAgent(TorchLearner):
     """
 
     learns_from = ("environments",)
+    reads, acts_in = ALL, BOUNDED
     replayable = True
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": PAPER,
@@ -118,8 +119,7 @@ class SACAgent(TorchLearner):
         super().__init__(setup, settings.device)
         s = self.settings = settings
         space = setup.action_space
-        if not (isinstance(space, spaces.Box) and np.isfinite([space.low, space.high]).all()):
-            raise SpecError(f"sac acts in bounded Box spaces, not in {space}; try ppo or dqn")
+        assert isinstance(space, spaces.Box)
         self.inputs = Inputs(setup.observation_space, self.device)
         self.low, self.high = space.low.reshape(-1), space.high.reshape(-1)
         self.shape, self.dtype = space.shape, space.dtype

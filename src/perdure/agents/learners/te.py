@@ -22,11 +22,12 @@ from perdure.agents.networks.learner import (
     TorchLearner,
     network,
 )
-from perdure.agents.networks.policies import Categorical, Policy, policy_for
+from perdure.agents.networks.policies import Policy, policy_for
 from perdure.agents.networks.rollout_buffer import RolloutBuffer, advantages_and_returns
 from perdure.agents.networks.settings import Ranges, RolloutSettings
 from perdure.agents.networks.tensors import to_array, to_tensor
 from perdure.errors import SpecError
+from perdure.spaces import FLAT, POLICIES
 from perdure.specs import takes_fields
 from perdure.types import Array, Batch, Context, Measures, Setup, State
 
@@ -114,6 +115,8 @@ class TEAgent(TorchLearner):
     """
 
     learns_from = ("environments",)
+    reads, acts_in = FLAT, POLICIES
+    needs_task_ids = True
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "garage": {"embedding": 4, "window": 6, "widest": 0.2, "rollout": 1024},
     }
@@ -128,12 +131,8 @@ class TEAgent(TorchLearner):
         if not setup.tasks:
             raise SpecError("te embeds tasks, so it must be told them: do not hide their identity")
         self.inputs = Inputs(setup.observation_space, self.device)
-        if self.inputs.has_images:
-            raise SpecError(
-                f"te reads flat observations, not images as in {setup.observation_space}; try ppo"
-            )
-        policy = self.policy = policy_for("te", setup.action_space, s.std)
-        self.predicts = "logits" if isinstance(policy, Categorical) else "regression"
+        policy = self.policy = policy_for(setup.action_space, s.std)
+        self.predicts = policy.predicts
         width, tasks = self.inputs.shape[0], len(setup.tasks)
         self.net = network(
             setup,

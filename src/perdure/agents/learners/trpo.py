@@ -19,11 +19,12 @@ from perdure.agents.networks.rollout_buffer import (
     Baseline,
     RolloutBuffer,
     advantages_and_returns,
-    check_baseline,
+    baseline_for,
 )
 from perdure.agents.networks.settings import Ranges, RolloutSettings
 from perdure.agents.networks.tensors import to_float, to_tensor
 from perdure.agents.networks.trust_region import fisher_product, line_search, natural_step
+from perdure.spaces import ALL, POLICIES
 from perdure.specs import takes_fields
 from perdure.types import Array, Batch, Context, Measures, Setup, State
 
@@ -37,7 +38,7 @@ class TRPOSettings(RolloutSettings):
 
     kl: float = 0.01
     std: float = 2.0
-    baseline: Baseline = "linear"
+    baseline: Baseline = "auto"
     normalise: bool = True
 
 
@@ -53,7 +54,7 @@ class TRPOAgent(TorchAgent):
 
     ``baseline`` says what a step is compared with: a ``linear`` fit to the returns of the rollout,
     one for each task, or an ``mlp`` that learns them ``epochs`` times by the ``optimizer`` (``lr``) in
-    minibatches of ``batch`` rows. ``std`` is the first spread of continuous actions, in units of half their range.
+    minibatches of ``batch`` rows; ``auto`` is linear but for images. ``std`` is the first spread of continuous actions, in units of half their range.
     In evaluation it does what is most probable if ``greedy``. At the end of a learn block, what was
     gathered since the last step is learned if it is half a rollout; if not it is kept for the next
     block of the same tasks, and dropped if others come.
@@ -64,6 +65,7 @@ class TRPOAgent(TorchAgent):
     """
 
     learns_from = ("environments",)
+    reads, acts_in = ALL, POLICIES
     closed = (
         "a step of trust-region optimisation is found by conjugate gradients and a line search, "
         "which a penalty or a mask on gradients would not pass; use it with ppo"
@@ -78,20 +80,20 @@ class TRPOAgent(TorchAgent):
         super().__init__(setup, settings.device)
         s = self.settings = settings
         self.inputs = Inputs(setup.observation_space, self.device)
-        check_baseline("trpo", s.baseline, self.inputs)
-        policy = self.policy = policy_for("trpo", setup.action_space, s.std)
+        baseline = baseline_for("trpo", s.baseline, self.inputs)
+        policy = self.policy = policy_for(setup.action_space, s.std)
 
         def build() -> nn.ModuleDict:
             actor = with_linear_head(*encoder_for(self.inputs, s.hidden), policy.outputs, 0.01)
             parts = nn.ModuleDict({"policy": policy, "actor": actor})
-            if s.baseline == "mlp":
+            if baseline == "mlp":
                 parts["critic"] = with_linear_head(*encoder_for(self.inputs, s.hidden), 1, 1.0)
             return parts
 
         self.net = network(setup, self.device, build)
         self.actor = self.net["actor"]
         self.weights = [*policy.parameters(), *self.actor.parameters()]
-        self.critic = self.net["critic"] if s.baseline == "mlp" else None
+        self.critic = self.net["critic"] if baseline == "mlp" else None
         self.optimizer = (
             s.make_optimizer(self.critic.parameters()) if self.critic is not None else None
         )

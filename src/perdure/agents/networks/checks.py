@@ -2,21 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from numbers import Real
-from typing import Any
 
-import gymnasium
-from gymnasium import spaces
+from perdure import registry
+from perdure.agent import Agent
+from perdure.errors import AgentFault, PerdureError, SpecError
+from perdure.spaces import action_kind, observation_kinds
+from perdure.types import Array, Batch, Setup, Transitions
 
-from perdure.errors import AgentFault, SpecError
-from perdure.types import Array, Batch, Transitions
+
+def check_spaces(agent: type[Agent], setup: Setup) -> None:
+    """Refuse spaces that an agent does not declare, and name those that declare them."""
+    seen, done = setup.observation_space, setup.action_space
+    strange = observation_kinds(seen) - (agent.reads or observation_kinds(seen))
+    if strange:
+        what = f"reads {_listed(agent.reads or ())}, not {_listed(strange)} as in {seen}"
+    elif agent.acts_in is not None and action_kind(done) not in agent.acts_in:
+        what = f"acts in {_listed(agent.acts_in)} spaces, not in {done} ({action_kind(done)})"
+    else:
+        return
+    able = agents_for(setup, agent)
+    advice = f"agents that take these spaces: {', '.join(able)}" if able else (
+        "no agent here takes these spaces: change them by wrappers of the task (docs/spaces.md)"
+    )  # fmt: skip
+    raise SpecError(f"{name_of(agent)} {what}; {advice}")
 
 
-def discrete_for(agent: str, space: gymnasium.Space[Any]) -> spaces.Discrete:
-    """The action space itself if it is Discrete."""
-    if not isinstance(space, spaces.Discrete):
-        raise SpecError(f"{agent} needs a Discrete action space, got {space}; try ppo")
-    return space
+def agents_for(setup: Setup, like: type[Agent]) -> list[str]:
+    """Names of the agents that declare the spaces of a set-up and could stand in for one like this:
+    they learn from the same, and through trials or not."""
+    found = []
+    for name, entry in registry.entries("agents").items():
+        if entry.source.startswith(("perdure.agents.adapters.", "perdure.suites.")):
+            continue
+        try:
+            agent = registry.load("agents", name)
+        except PerdureError:
+            continue  # What cannot be loaded is no advice.
+        if not (isinstance(agent, type) and issubclass(agent, Agent)):
+            continue
+        same = set(like.learns_from) <= set(agent.learns_from)
+        if same and agent.memory_scope == like.memory_scope and takes(agent, setup):
+            found.append(name)
+    return found
+
+
+def takes(agent: type[Agent], setup: Setup) -> bool:
+    """Whether an agent declares the spaces of a set-up."""
+    if agent.reads is None or agent.acts_in is None:
+        return False
+    if agent.needs_task_ids and not setup.tasks:
+        return False
+    known = observation_kinds(setup.observation_space) <= agent.reads
+    return known and action_kind(setup.action_space) in agent.acts_in
+
+
+def name_of(agent: type[Agent]) -> str:
+    """As the registry has it, or its class."""
+    entries = registry.entries("agents").values()
+    return next((e.name for e in entries if e.source == agent.__module__), agent.__name__)
+
+
+def _listed(kinds: Iterable[str]) -> str:
+    *some, last = sorted(kinds)
+    return f"{', '.join(some)} and {last}" if some else last
 
 
 def transitions_of(agent: str, batch: Batch) -> tuple[Transitions, Array]:

@@ -15,42 +15,11 @@ from torch import Tensor
 from perdure.agents.networks.tensors import CPU, to_array, to_tensor
 from perdure.arrays import leaves
 from perdure.errors import SpecError
+from perdure.spaces import is_image, is_symbols, space_leaves
 from perdure.types import Array
 
-SYMBOL_SIDE = 16
-"""A uint8 image no wider or higher than this is a map of symbols, not a picture: MiniGrid's 7×7×3
-holds object, colour and state numbers, where 8 is not "nearly 9"."""
 SYMBOLS = 11
-"""Symbols told apart in each channel of such a map; greater numbers share the last one."""
-
-
-def is_image(space: gymnasium.Space[Any]) -> bool:
-    """Whether observations have rows, columns and channels."""
-    return isinstance(space, spaces.Box) and len(space.shape) == 3 and min(space.shape[:2]) > 1
-
-
-def is_symbols(space: gymnasium.Space[Any]) -> bool:
-    """Whether observations are a small map of symbol numbers, such as MiniGrid's."""
-    return (
-        is_image(space)
-        and np.dtype(space.dtype) == np.uint8
-        and max(space.shape or (0,)) <= SYMBOL_SIDE
-    )
-
-
-def space_leaves(space: gymnasium.Space[Any], name: str = "") -> dict[str, gymnasium.Space[Any]]:
-    """The parts of a nested space by the paths that :func:`perdure.arrays.leaves` gives to the
-    arrays of its observations; a space that is not nested is its only part."""
-    if isinstance(space, spaces.Dict):
-        parts = [(str(key), part) for key, part in space.spaces.items()]
-    elif isinstance(space, spaces.Tuple):
-        parts = [(str(k), part) for k, part in enumerate(space.spaces)]
-    else:
-        return {name: space}
-    found: dict[str, gymnasium.Space[Any]] = {}
-    for key, part in parts:
-        found |= space_leaves(part, f"{name}/{key}" if name else key)
-    return found
+"""Symbols told apart in each channel of a map of symbols (:func:`perdure.spaces.is_symbols`); greater numbers share the last one."""
 
 
 def channels_last(x: Tensor) -> Tensor:

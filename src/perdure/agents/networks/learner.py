@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from perdure.agent import Agent
+from perdure.agents.networks.checks import check_spaces
 from perdure.agents.networks.inputs import Inputs, channels_last
 from perdure.agents.networks.optimizers import Optimizer
 from perdure.agents.networks.tasks import Tasks
@@ -68,6 +69,7 @@ class TorchAgent(Agent):
 
     def __init__(self, setup: Setup, device: str = "auto") -> None:
         super().__init__(setup)
+        check_spaces(type(self), setup)
         self.device = resolve_device(device)
 
 

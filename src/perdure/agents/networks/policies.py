@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium
 import numpy as np
@@ -12,13 +12,16 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from perdure.agents.networks.tensors import CPU, to_array
-from perdure.errors import SpecError
+from perdure.agents.networks.tensors import CPU, to_array, to_tensor
+from perdure.spaces import choices_of
 from perdure.types import Array
 
 
 class Policy(nn.Module):
     """A distribution over one action space, given the network's outputs."""
+
+    predicts: Literal["logits", "regression"] = "regression"
+    """What the outputs are to strategies: logits of one choice, or real numbers."""
 
     def __init__(self, outputs: int, row: tuple[int, ...], dtype: type) -> None:
         super().__init__()
@@ -34,6 +37,10 @@ class Policy(nn.Module):
     @abstractmethod
     def to_space(self, sampled: Array) -> Array:
         """Sampled actions as members of the action space."""
+
+    @abstractmethod
+    def as_inputs(self, sampled: Array) -> Array:
+        """Sampled actions as a network reads them: ``outputs`` numbers a row."""
 
     @abstractmethod
     def log_prob(self, outputs: Tensor, sampled: Tensor) -> tuple[Tensor, Tensor]:
@@ -59,6 +66,8 @@ class Policy(nn.Module):
 class Categorical(Policy):
     """One of n actions; the outputs are logits."""
 
+    predicts = "logits"
+
     def __init__(self, space: spaces.Discrete) -> None:
         super().__init__(int(space.n), (), np.int64)
         self.start = int(space.start)
@@ -75,6 +84,14 @@ class Categorical(Policy):
         """Counted from the space's first action."""
         return sampled + self.start if self.start else sampled
 
+    def from_space(self, actions: Array) -> Array:
+        """Counted from 0."""
+        return np.asarray(actions, np.int64) - self.start
+
+    def as_inputs(self, sampled: Array) -> Array:
+        """One-hot."""
+        return np.eye(self.outputs, dtype=np.float32)[sampled]
+
     def log_prob(self, outputs: Tensor, sampled: Tensor) -> tuple[Tensor, Tensor]:
         """Of the chosen logit; and the entropy."""
         logs = torch.log_softmax(outputs, dim=1)
@@ -88,6 +105,81 @@ class Categorical(Policy):
     def scored(self, terms: Tensor, sampled: Tensor) -> Tensor:
         """Of the chosen one."""
         return terms.gather(1, sampled.unsqueeze(1)).squeeze(1)
+
+    def divergence(self, old: Tensor, new: Tensor) -> Tensor:
+        """Σ p (log p − log q)."""
+        return (old.exp() * (old - new)).sum(dim=1)
+
+
+class MultiCategorical(Policy):
+    """Several choices at once, each one of its own number of values; the outputs are the logits of
+    all of them side by side, and the choices are independent given these.
+
+    To strategies the outputs are real numbers: they are no logits of one class.
+    """
+
+    slots: Tensor
+    real: Tensor
+    kept: Tensor
+    firsts: Tensor
+
+    def __init__(self, space: spaces.MultiDiscrete | spaces.MultiBinary) -> None:
+        sizes = np.array(choices_of(space))
+        super().__init__(int(sizes.sum()), (len(sizes),), np.int64)
+        self.shape, self.space_dtype = space.shape, space.dtype
+        self.start: Array = np.ravel(getattr(space, "start", 0))
+        self.offsets: Array = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        # Choices below each other, filled up to the longest by logits that nothing can choose.
+        real = np.arange(sizes.max()) < sizes[:, None]
+        places = np.where(real, self.offsets[:, None] + np.arange(sizes.max()), 0)
+        self.register_buffer("slots", to_tensor(places, CPU), persistent=False)
+        self.register_buffer("real", to_tensor(real, CPU), persistent=False)
+        self.register_buffer("kept", to_tensor(np.flatnonzero(real), CPU), persistent=False)
+        self.register_buffer("firsts", to_tensor(self.offsets, CPU), persistent=False)
+
+    def sample(self, outputs: Tensor, rng: np.random.Generator | None) -> Array:
+        """The largest logit of each choice, after Gumbel noise if a generator is given."""
+        logits = to_array(outputs)
+        if rng is not None:
+            logits = logits + rng.gumbel(size=logits.shape)
+        below = np.where(to_array(self.real), logits[:, to_array(self.slots)], -np.inf)
+        best: Array = below.argmax(axis=2)
+        return best
+
+    def to_space(self, sampled: Array) -> Array:
+        """Counted from the space's first values."""
+        return (sampled + self.start).reshape(-1, *self.shape).astype(self.space_dtype)
+
+    def from_space(self, actions: Array) -> Array:
+        """Counted from 0, side by side."""
+        given = np.asarray(actions, np.int64)
+        return given.reshape(len(given), -1) - self.start
+
+    def as_inputs(self, sampled: Array) -> Array:
+        """A one-hot for each choice, side by side."""
+        hot = np.zeros((len(sampled), self.outputs), np.float32)
+        np.put_along_axis(hot, sampled + self.offsets, 1.0, axis=1)
+        return hot
+
+    def log_prob(self, outputs: Tensor, sampled: Tensor) -> tuple[Tensor, Tensor]:
+        """Of all choices together; and the entropy."""
+        logs = self.terms(outputs)
+        return self.scored(logs, sampled), -(logs.exp() * logs).sum(dim=1)
+
+    def terms(self, outputs: Tensor) -> Tensor:
+        """Log-probabilities of every value of every choice."""
+        below = outputs[:, self.slots].masked_fill(~self.real, -1e9)
+        logs = torch.log_softmax(below, dim=2).flatten(1)
+        return logs[:, self.kept]
+
+    def fisher(self, outputs: Tensor) -> Tensor:
+        """p (1 − p) of each logit."""
+        p = self.terms(outputs).exp()
+        return p * (1 - p)
+
+    def scored(self, terms: Tensor, sampled: Tensor) -> Tensor:
+        """Of the chosen ones."""
+        return terms.gather(1, sampled + self.firsts).sum(dim=1)
 
     def divergence(self, old: Tensor, new: Tensor) -> Tensor:
         """Σ p (log p − log q)."""
@@ -125,6 +217,10 @@ class Gaussian(Policy):
         inside: Array = np.clip(self.middle + self.reach * sampled, self.low, self.high)
         return inside.astype(self.space_dtype).reshape(-1, *self.shape)
 
+    def as_inputs(self, sampled: Array) -> Array:
+        """The numbers themselves."""
+        return sampled
+
     def log_prob(self, outputs: Tensor, sampled: Tensor) -> tuple[Tensor, Tensor]:
         """Of the unclipped number, in units of the space; and the entropy."""
         z = (sampled - outputs) * torch.exp(-self.log_std)
@@ -154,11 +250,21 @@ class Gaussian(Policy):
         return (other_std - log_std + (ratio + apart - 1) / 2).sum(dim=1)
 
 
-def policy_for(agent: str, space: gymnasium.Space[Any], std: float = 0.5) -> Policy:
-    """The policy that acts in this space; ``std`` is the first deviation of a
-    Gaussian."""
-    if isinstance(space, spaces.Discrete):
-        return Categorical(space)
-    if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
-        return Gaussian(space, std)
-    raise SpecError(f"{agent} acts in Discrete and real-valued Box spaces, not in {space}")
+def choices_for(space: gymnasium.Space[Any]) -> Categorical | MultiCategorical | None:
+    """The policy that chooses among values; None where actions are real numbers."""
+    match space:
+        case spaces.Discrete():
+            return Categorical(space)
+        case spaces.MultiDiscrete() | spaces.MultiBinary():
+            return MultiCategorical(space)
+    return None
+
+
+def policy_for(space: gymnasium.Space[Any], std: float = 0.5) -> Policy:
+    """The policy that acts in this space, of those in :data:`perdure.spaces.POLICIES`; ``std`` is the
+    first deviation of a Gaussian."""
+    choices = choices_for(space)
+    if choices is not None:
+        return choices
+    assert isinstance(space, spaces.Box)
+    return Gaussian(space, std)

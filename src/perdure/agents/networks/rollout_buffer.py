@@ -17,18 +17,20 @@ from perdure.agents.networks.tensors import CPU, to_array, to_tensor
 from perdure.errors import SpecError
 from perdure.types import Array, Context, Setup, State, Transitions
 
-Baseline = Literal["mlp", "linear"]
+Baseline = Literal["mlp", "linear", "auto"]
 RIDGE = 1e-5
 
 
-def check_baseline(agent: str, baseline: str, inputs: Inputs) -> None:
-    """Refuse a baseline that is no choice, or none for these observations."""
-    if baseline not in ("mlp", "linear"):
-        raise SpecError(f"{agent}: baseline must be 'mlp' or 'linear', got {baseline!r}")
+def baseline_for(agent: str, baseline: str, inputs: Inputs) -> Literal["mlp", "linear"]:
+    """The baseline for these observations: what was asked for, or with ``auto`` the linear one where
+    they are flat. One that is no choice, or none for them, is refused."""
+    if baseline not in ("mlp", "linear", "auto"):
+        raise SpecError(f"{agent}: baseline must be 'mlp', 'linear' or 'auto', got {baseline!r}")
     if baseline == "linear" and inputs.has_images:
         raise SpecError(
             f"{agent}: baseline='linear' reads flat observations, not images; use baseline='mlp'"
         )
+    return "mlp" if baseline == "mlp" or inputs.has_images else "linear"
 
 
 class RolloutBuffer:

@@ -25,13 +25,13 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from perdure.agents.networks.encoders import mlp
-from perdure.agents.networks.inputs import is_image, is_symbols, space_leaves
 from perdure.agents.networks.learner import N, TorchLearner, network, pack, unpack
 from perdure.agents.networks.optimizers import Adam
 from perdure.agents.networks.tensors import CPU, to_tensor
 from perdure.agents.strategies.frozen_copy import FrozenCopy
 from perdure.errors import SpecError
 from perdure.seeds import seed_for
+from perdure.spaces import is_image, is_symbols, space_leaves
 from perdure.types import Array, State
 
 Likelihood = Literal["fitting", "bernoulli", "gaussian"]

@@ -14,10 +14,11 @@ observation     state, or image (``size``, ``camera``)
 goals           random: by seed; fixed: as in the paper; set: one of the official 50 of a
                 ``benchmark`` made with ``benchmark_seed`` (``goal``: always this one), drawn in
                 learning and one after another in evaluation
-hide_goal       zeros in the goal's place, as meta-learning demands
-one_hot         [position, how many tasks]: appended to the state
+hide_goal       zeros in the goal's place, or no mark of it in the image, as meta-learning demands
+one_hot         [position, how many tasks]: appended to the state, or beside the image in a Dict
 persist         fewer resets: the scene is set anew only every so many horizons
-demonstrations  how many expert episodes the task's data hold; ``noise``, ``batch_size``
+demonstrations  how many expert episodes the task's data hold, of states or of images; ``noise``,
+                ``batch_size``
 ==============  ==================================================================================
 
 Fewer resets keep ``reset(seed)`` honest: one episode lasts ``persist`` horizons, and each horizon is

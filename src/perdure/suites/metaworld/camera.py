@@ -29,14 +29,19 @@ COSTLY = (
 
 class Camera:
     """One of a task's cameras: corner, corner2, corner3, corner4, topview, behindGripper or
-    gripperPOV."""
+    gripperPOV. With ``hide_goal`` the marks of goals are not drawn; what the goal is about, such as a
+    drawer, is."""
 
-    def __init__(self, cls: type[Any], name: str, size: int) -> None:
+    def __init__(self, cls: type[Any], name: str, size: int, hide_goal: bool = False) -> None:
         self.model = models.load(cls, visual=True)
         names = [self.model.camera(i).name for i in range(self.model.ncam)]
         if name not in names:
             raise EnvironmentFault(f"Meta-World has no camera {name!r}; it has {', '.join(names)}")
-        self.data, self.size = mujoco.MjData(self.model), size
+        self.data, self.size, self.hide_goal = mujoco.MjData(self.model), size, hide_goal
+        if hide_goal:
+            for k in range(self.model.nsite):
+                if "goal" in self.model.site(k).name:
+                    self.model.site_rgba[k, 3] = 0.0
         quality, screen = self.model.vis.quality, self.model.vis.global_
         quality.offsamples = quality.shadowsize = 0
         screen.offwidth = screen.offheight = size
@@ -62,6 +67,11 @@ class Camera:
         data.qpos[:] = robot.data.qpos
         data.mocap_pos[:], data.mocap_quat[:] = robot.data.mocap_pos, robot.data.mocap_quat
         mujoco.mj_forward(model, data)
+        # Upstream moves these marks after its physics, and where the model has them is elsewhere.
+        for name, place in robot._target_site_config:
+            data.site(name).xpos = place[:3]
+            if self.hide_goal:
+                model.site(name).rgba[3] = 0.0
         self.context.make_current()
         everything = mujoco.mjtCatBit.mjCAT_ALL
         mujoco.mjv_updateScene(

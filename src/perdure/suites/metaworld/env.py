@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from perdure.suites.metaworld.camera import Camera
 
 
-class Sawyer(gymnasium.Env[Array, Array]):
+class Sawyer(gymnasium.Env[Any, Array]):
     """A robot arm at one task. The simulation is made by the first reset."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 80}  # noqa: RUF012
@@ -36,12 +36,12 @@ class Sawyer(gymnasium.Env[Array, Array]):
         self.extra: Array | None = None
         if settings.one_hot is not None:
             place, count = settings.one_hot
-            self.extra = np.zeros(count)
+            self.extra = np.zeros(count, np.float32 if self.images else np.float64)
             self.extra[place] = 1.0
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Array, dict[str, Any]]:
+    ) -> tuple[Any, dict[str, Any]]:
         """Set the scene that the trial decides, or the seed if there is no trial, whatever came
         before: goal and objects are the task instance, which a trial's episodes share."""
         super().reset(seed=seed)
@@ -50,7 +50,7 @@ class Sawyer(gymnasium.Env[Array, Array]):
         drawn = int(self.np_random.integers(2**32)) if seed is None else seed
         return self.begin(drawn, told.get("instance")), {}
 
-    def begin(self, seed: int, instance: int | None = None) -> Array:
+    def begin(self, seed: int, instance: int | None = None) -> Any:
         """Reset to the scene of a trial's seed; of the official goals, to those of evaluation in
         turn."""
         s = self.settings
@@ -72,7 +72,7 @@ class Sawyer(gymnasium.Env[Array, Array]):
             obs = robot.begin((s.benchmark, s.benchmark_seed, place), vector)
         return self.shown(obs)
 
-    def step(self, action: Array) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Array) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """One control step of 12.5 ms."""
         assert self.robot is not None, "reset before the first step"
         self.robot.push(action)
@@ -87,10 +87,11 @@ class Sawyer(gymnasium.Env[Array, Array]):
         self.taken += 1
         return obs, float(info["success"] if self.sparse else reward), info
 
-    def shown(self, obs: Array) -> Array:
+    def shown(self, obs: Array) -> Any:
         """The state as the agent gets it."""
         if self.images:
-            return self.render()
+            image = self.render()
+            return image if self.extra is None else {"image": image, "task": self.extra}
         return obs if self.extra is None else np.concatenate([obs, self.extra])
 
     def render(self) -> Array:
@@ -99,7 +100,9 @@ class Sawyer(gymnasium.Env[Array, Array]):
         if self.camera is None:
             from perdure.suites.metaworld.camera import Camera
 
-            self.camera = Camera(self.robot.task_class, self.settings.camera, self.settings.size)
+            s = self.settings
+            hide = s.hide_goal and self.images
+            self.camera = Camera(self.robot.task_class, s.camera, s.size, hide)
         return self.camera.picture(self.robot)
 
     def close(self) -> None:
@@ -117,7 +120,7 @@ class Sawyers:
     def __init__(self, arms: Sequence[Sawyer]) -> None:
         self.arms, self.team, self.started = list(arms), team(), False
 
-    def reset(self, slot: int, episode: Episode) -> Array:
+    def reset(self, slot: int, episode: Episode) -> Any:
         """Begin an episode of a trial."""
         return self.arms[slot].begin(episode.trial_seed, episode.instance)
 
@@ -134,7 +137,7 @@ class Sawyers:
 
     def step(
         self, slots: Sequence[int], actions: Sequence[Any]
-    ) -> tuple[Array, list[float], list[bool], list[bool], Mapping[int, Mapping[str, Any]]]:
+    ) -> tuple[Any, list[float], list[bool], list[bool], Mapping[int, Mapping[str, Any]]]:
         """Push all arms, let physics run, look at all."""
         if not self.started:
             self.step_async(slots, actions)
@@ -142,7 +145,9 @@ class Sawyers:
         self.team.work()
         arms = [self.arms[slot] for slot in slots]
         space = arms[0].observation_space
-        seen = np.empty((len(arms), *(space.shape or ())), space.dtype)
+        seen: Any = [None] * len(arms)
+        if space.shape is not None:
+            seen = np.empty((len(arms), *space.shape), space.dtype)
         rewards: list[float] = []
         cuts: list[bool] = []
         infos: dict[int, Mapping[str, Any]] = {}

@@ -8,6 +8,9 @@ The preset ``paper`` is the first release's: 150 steps, and one fixed goal in th
 benchmarks. ``current`` is today's: 500 steps, and 50 goals for each task. ``horizon`` overrides the
 preset's, for smaller studies.
 
+Every protocol takes ``observation=image`` with ``size`` and ``camera``: pictures in place of the state,
+and beside them the one-hot where there is one.
+
 In the benchmarks of meta-learning goals are hidden everywhere, and test tasks do not say who they are.
 After each round of learning every test task is evaluated as the agent is; then it gets ``shots``
 episodes to adapt in, is evaluated, and what it taught is taken back.
@@ -56,11 +59,14 @@ def mt1(
     episodes: int = 50,
     goal_seed: int = 0,
     horizon: int | None = None,
+    observation: str = "state",
+    size: int = 84,
+    camera: str = "corner2",
 ) -> Curriculum:
     """One task with many goals, which are observed."""
-    return _multi(
-        "mt1", "MT1", [task], preset, _budget(steps, rounds, episodes), goal_seed, horizon
-    )
+    seen = _seen(observation, size, camera)
+    budget = _budget(steps, rounds, episodes)
+    return _multi("mt1", "MT1", [task], preset, budget, goal_seed, horizon, seen)
 
 
 def mt(
@@ -72,14 +78,17 @@ def mt(
     goal_seed: int = 0,
     horizon: int | None = None,
     one_hot: bool = True,
+    observation: str = "state",
+    size: int = 84,
+    camera: str = "corner2",
 ) -> Curriculum:
     """Any tasks side by side, each with its goals of MT1; steps are for each task.
 
     Without the one-hot, only agents that read the task's name can tell tasks apart.
     """
-    return _multi(
-        "mt", "MT1", tasks, preset, _budget(steps, rounds, episodes), goal_seed, horizon, one_hot
-    )
+    seen = _seen(observation, size, camera)
+    budget = _budget(steps, rounds, episodes)
+    return _multi("mt", "MT1", tasks, preset, budget, goal_seed, horizon, seen, one_hot)
 
 
 def _multi_task(name: str, tasks: Sequence[str], about: str) -> Callable[..., Curriculum]:
@@ -92,9 +101,13 @@ def _multi_task(name: str, tasks: Sequence[str], about: str) -> Callable[..., Cu
         episodes: int = 50,
         goal_seed: int = 0,
         horizon: int | None = None,
+        observation: str = "state",
+        size: int = 84,
+        camera: str = "corner2",
     ) -> Curriculum:
         budget = _budget(steps, rounds, episodes)
-        return _multi(name, name.upper(), tasks, preset, budget, goal_seed, horizon)
+        seen = _seen(observation, size, camera)
+        return _multi(name, name.upper(), tasks, preset, budget, goal_seed, horizon, seen)
 
     protocol.__doc__ = f"{about} side by side, each with a one-hot; steps are for each task."
     return protocol
@@ -115,9 +128,13 @@ def _meta_learning(
         goal_seed: int = 0,
         trial: int = 10,
         horizon: int | None = None,
+        observation: str = "state",
+        size: int = 84,
+        camera: str = "corner2",
     ) -> Curriculum:
         budget = MetaBudget(steps, rounds, trial, shots, episodes)
-        return _meta(name, train, test, preset, budget, goals, goal_seed, horizon)
+        seen = _seen(observation, size, camera)
+        return _meta(name, train, test, preset, budget, goals, goal_seed, horizon, seen)
 
     protocol.__doc__ = about
     return protocol
@@ -134,13 +151,17 @@ def ml1(
     goal_seed: int = 0,
     trial: int = 10,
     horizon: int | None = None,
+    observation: str = "state",
+    size: int = 84,
+    camera: str = "corner2",
 ) -> Curriculum:
     """Learn to adapt to goals of one task: 50 to learn from, others to adapt to, 10 in the paper and 50
     today."""
     budget = MetaBudget(steps, rounds, trial, shots, episodes)
     if goals is None:
         goals = 10 if preset == "paper" else GOALS
-    return _meta("ml1", [task], [task], preset, budget, goals, goal_seed, horizon)
+    seen = _seen(observation, size, camera)
+    return _meta("ml1", [task], [task], preset, budget, goals, goal_seed, horizon, seen)
 
 
 def online(
@@ -155,11 +176,15 @@ def online(
     trial: int = 10,
     horizon: int | None = None,
     seed: int = 0,
+    observation: str = "state",
+    size: int = 84,
+    camera: str = "corner2",
 ) -> Curriculum:
     """Online meta-learning: tasks come one by one, in another order in each lifetime, each until its
     success after adapting is at least the threshold or its steps are used up. Goals are hidden."""
     params = _preset("online", preset)
     params |= {"goals": "set", "benchmark_seed": goal_seed, "hide_goal": True}
+    params |= _seen(observation, size, camera)
     if horizon is not None:
         params["horizon"] = horizon
     names = _known("online", tasks)
@@ -174,14 +199,30 @@ def online(
     )
 
 
-def cw10(steps: int = 1_000_000, episodes: int = 10, horizon: int = 200) -> Curriculum:
+def cw10(
+    steps: int = 1_000_000,
+    episodes: int = 10,
+    horizon: int = 200,
+    observation: str = "state",
+    size: int = 84,
+    camera: str = "corner2",
+) -> Curriculum:
     """Continual World: ten tasks in turn."""
-    return _in_turn("cw10", CW10, steps, episodes, horizon)
+    seen = _seen(observation, size, camera)
+    return _in_turn("cw10", CW10, steps, episodes, horizon, seen)
 
 
-def cw20(steps: int = 1_000_000, episodes: int = 10, horizon: int = 200) -> Curriculum:
+def cw20(
+    steps: int = 1_000_000,
+    episodes: int = 10,
+    horizon: int = 200,
+    observation: str = "state",
+    size: int = 84,
+    camera: str = "corner2",
+) -> Curriculum:
     """Continual World: its ten tasks in turn, twice."""
-    return _in_turn("cw20", CW10, steps, episodes, horizon, repeats=2)
+    seen = _seen(observation, size, camera)
+    return _in_turn("cw20", CW10, steps, episodes, horizon, seen, repeats=2)
 
 
 def sequence(
@@ -190,30 +231,56 @@ def sequence(
     episodes: int = 20,
     horizon: int = 200,
     repeats: int = 1,
+    observation: str = "state",
+    size: int = 84,
+    camera: str = "corner2",
 ) -> Curriculum:
     """Any tasks in turn."""
-    return _in_turn("sequence", _known("sequence", tasks), steps, episodes, horizon, repeats)
+    seen = _seen(observation, size, camera)
+    names = _known("sequence", tasks)
+    return _in_turn("sequence", names, steps, episodes, horizon, seen, repeats)
 
 
 def cw10_bc(
-    epochs: int = 25, demonstrations: int = 40, episodes: int = 5, horizon: int = 200
+    epochs: int = 25,
+    demonstrations: int = 40,
+    episodes: int = 5,
+    horizon: int = 200,
+    observation: str = "state",
+    size: int = 84,
+    camera: str = "corner2",
 ) -> Curriculum:
     """Lifelong imitation: Continual World's ten tasks in turn from expert demonstrations, evaluated
     by playing them."""
-    tasks = _numbered(CW10, horizon=horizon, demonstrations=demonstrations)
+    seen = _seen(observation, size, camera)
+    tasks = _numbered(CW10, horizon=horizon, demonstrations=demonstrations, **seen)
     blocks = [learn(Exposure(t, epochs, "epochs")) for t in tasks]
     evaluation = evaluate(*(Exposure(t, episodes) for t in tasks), parallel=True)
     return Curriculum("metaworld/cw10-bc", interleave(blocks, evaluation), about=_about(cw10_bc))
 
 
 def mt10_bc(
-    epochs: int = 30, demonstrations: int = 40, episodes: int = 20, horizon: int = 200
+    epochs: int = 30,
+    demonstrations: int = 40,
+    episodes: int = 20,
+    horizon: int = 200,
+    observation: str = "state",
+    size: int = 84,
+    camera: str = "corner2",
 ) -> Curriculum:
     """Imitation of ten experts side by side, evaluated by playing on unseen goals."""
-    tasks = _numbered(MT10, horizon=horizon, demonstrations=demonstrations)
+    seen = _seen(observation, size, camera)
+    tasks = _numbered(MT10, horizon=horizon, demonstrations=demonstrations, **seen)
     block = learn(*(Exposure(t, epochs, "epochs") for t in tasks), parallel=True)
     evaluation = evaluate(*(Exposure(t, episodes) for t in tasks), parallel=True)
     return Curriculum("metaworld/mt10-bc", interleave([block], evaluation), about=_about(mt10_bc))
+
+
+def _seen(observation: str, size: int, camera: str) -> dict[str, Any]:
+    """What a task shows, where that is not its state."""
+    if observation == "state":
+        return {}
+    return {"observation": observation, "size": size, "camera": camera}
 
 
 def _budget(steps: int, rounds: int, episodes: int) -> MetaBudget:
@@ -229,9 +296,10 @@ def _multi(
     budget: MetaBudget,
     goal_seed: int,
     horizon: int | None,
+    seen: Mapping[str, Any],
     one_hot: bool = True,
 ) -> Curriculum:
-    params = _preset(name, preset)
+    params = {**_preset(name, preset), **seen}
     if horizon is not None:
         params["horizon"] = horizon
     if params["goals"] == "set":
@@ -257,8 +325,9 @@ def _meta(
     goals: int,
     goal_seed: int,
     horizon: int | None,
+    seen: Mapping[str, Any],
 ) -> Curriculum:
-    params = _preset(name, preset)
+    params = {**_preset(name, preset), **seen}
     if not 1 <= goals <= GOALS:
         raise CurriculumError(f"metaworld/{name}: goals must be from 1 to {GOALS}, got {goals}")
     params |= {"goals": "set", "benchmark_seed": goal_seed, "hide_goal": True}
@@ -276,11 +345,17 @@ def _meta(
 
 
 def _in_turn(
-    name: str, names: Sequence[str], steps: int, episodes: int, horizon: int, repeats: int = 1
+    name: str,
+    names: Sequence[str],
+    steps: int,
+    episodes: int,
+    horizon: int,
+    seen: Mapping[str, Any],
+    repeats: int = 1,
 ) -> Curriculum:
     return tasks_in_turn(
         f"metaworld/{name}",
-        _numbered(names, horizon=horizon),
+        _numbered(names, horizon=horizon, **seen),
         amount=steps,
         unit="steps",
         episodes=episodes,

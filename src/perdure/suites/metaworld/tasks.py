@@ -118,9 +118,10 @@ class Settings:
     """Where goal and objects are. ``random``: the reset's seed decides; ``fixed``: always as in the
     paper; ``set``: the seed picks one of the 50 of a benchmark, and evaluation plays them in turn."""
     hide_goal: bool = False
-    """Zeros where the goal stands in the state."""
+    """Zeros where the goal stands in the state; no mark of it in an image."""
     one_hot: tuple[int, int] | None = None
-    """Append a one-hot: [position, how many tasks]."""
+    """Append a one-hot: [position, how many tasks]. With images the observation is then a Dict of
+    ``image`` and ``task``."""
     benchmark: str = "MT1"
     """Whose 50 goals, where ``goals`` is ``set``."""
     benchmark_seed: int = 0
@@ -163,17 +164,19 @@ def settings(task: Task) -> Settings:
     own = BENCHMARKS[made.benchmark]
     if made.goals == "set" and own and task.name not in own:
         raise CurriculumError(f"{task.id}: {made.benchmark} has no goals for it: it is not in it")
-    if made.observation == "image" and (made.one_hot or made.hide_goal):
-        raise CurriculumError(f"{task.id}: one_hot and hide_goal belong to observation = state")
     return made
 
 
-def spaces_of(chosen: Settings) -> tuple[spaces.Box, spaces.Box]:
+def spaces_of(chosen: Settings) -> tuple[spaces.Box | spaces.Dict, spaces.Box]:
     """Observation and action space. (Upstream declares bounds for positions that do
-    not hold; no honest ones are common to all tasks.)"""
+    not hold; no honest ones are common to all tasks.) A picture and a one-hot are a Dict."""
     actions = spaces.Box(-1.0, 1.0, (4,), np.float32)
     if chosen.observation == "image":
-        return spaces.Box(0, 255, (chosen.size, chosen.size, 3), np.uint8), actions
+        image = spaces.Box(0, 255, (chosen.size, chosen.size, 3), np.uint8)
+        if chosen.one_hot is None:
+            return image, actions
+        task = spaces.Box(0.0, 1.0, (chosen.one_hot[1],), np.float32)
+        return spaces.Dict({"image": image, "task": task}), actions
     more = chosen.one_hot[1] if chosen.one_hot else 0
     return spaces.Box(-np.inf, np.inf, (NUMBERS + more,), np.float64), actions
 

@@ -15,6 +15,7 @@ bernoulli           arms pay with chances that a trial hides                    
 mass                push a mass whose answer to a push a trial hides                see Mass
 signed-reach        as reach, with a number and a picture as observations (Dict)    return 0
 told                which arm pays is said by the task's instruction alone          return 1
+cue                 name two lights, in any kind of space; also as demonstrations   return 1
 blobs               labelled 2-D points, classes turned and moved                   accuracy ≈ 1
 ==================  ==============================================================  ============
 """
@@ -31,6 +32,7 @@ from gymnasium import spaces
 from perdure.specs import call_with
 from perdure.suite import Data, Suite
 from perdure.suites.toy import protocols
+from perdure.suites.toy.cue import Cue, CueData
 from perdure.suites.toy.envs import (
     Bandit,
     Blobs,
@@ -59,7 +61,12 @@ ENVS: dict[str, tuple[type[gymnasium.Env[Any, Any]], dict[str, Any]]] = {
     "mass": (Mass, {}),
     "signed-reach": (SignedReach, {}),
     "told": (Told, {}),
+    "cue": (Cue, {}),
 }
+
+
+_DATA = ("examples", "batch_size")
+"""Parameters that concern a task's data alone."""
 
 
 class ToySuite(Suite):
@@ -75,14 +82,15 @@ class ToySuite(Suite):
         if task.name not in ENVS:
             return super().env(self.task(task.name))
         cls, params = ENVS[task.name]
-        mine = {k: v for k, v in task.params.items() if k != "window"}
+        mine = {k: v for k, v in task.params.items() if k not in ("window", *_DATA)}
         env: gymnasium.Env[Any, Any] = call_with(f"task {task.id}", cls, **{**params, **mine})
         return env
 
     def data(self, task: Task, learning: bool) -> Data:
-        if task.name != "blobs":
+        if task.name not in ("blobs", "cue"):
             return super().data(self.task(task.name), learning)
-        data: Data = call_with(f"task {task.id}", Blobs, learning, **task.params)
+        kind: Any = Blobs if task.name == "blobs" else CueData
+        data: Data = call_with(f"task {task.id}", kind, learning, **task.params)
         return data
 
     def spaces(self, task: Task) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:

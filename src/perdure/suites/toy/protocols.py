@@ -213,6 +213,25 @@ def told(steps: int = 500, episodes: int = 20, ids: bool = False) -> Curriculum:
     return Curriculum("toy/told", curricula.interleave(blocks, final))
 
 
+def cue(
+    observation: str = "Box",
+    action: str = "Discrete",
+    steps: int = 2000,
+    epochs: int = 0,
+    episodes: int = 50,
+    trial: int = 1,
+    length: int = 1,
+) -> Curriculum:
+    """Any kind of space: name two lights that are seen in one kind of space by actions of another; with
+    ``epochs`` from demonstrations."""
+    params = {"observation": observation, "action": action, "length": length}
+    task = Task("toy", "cue", params=params)
+    block = learn(Exposure(task, steps, "steps", episodes_per_trial=trial))
+    if epochs:
+        block = learn(Exposure(task, epochs, "epochs"))
+    return Curriculum("toy/cue", curricula.interleave([block], evaluate(Exposure(task, episodes))))
+
+
 CURRICULA: Mapping[str, Callable[..., Curriculum]] = {
     "compass": compass,
     "until": until,
@@ -231,5 +250,6 @@ CURRICULA: Mapping[str, Callable[..., Curriculum]] = {
     "online-navigation": online_navigation,
     "signed-reach": signed_reach,
     "told": told,
+    "cue": cue,
     "check": check,
 }

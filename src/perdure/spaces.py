@@ -1,0 +1,120 @@
+"""Kinds of spaces, the parts of nested ones, and spaces that hold several others.
+
+Agents declare the kinds they take (:attr:`perdure.Agent.reads`, :attr:`perdure.Agent.acts_in`), and
+what refuses a space says who takes it, by :mod:`perdure.agents.networks.checks`.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+VECTOR, IMAGE, DISCRETE, MULTI_DISCRETE, MULTI_BINARY, DICT, TUPLE = (
+    "Box", "image", "Discrete", "MultiDiscrete", "MultiBinary", "Dict", "Tuple",
+)  # fmt: skip
+UNBOUNDED, WHOLE, MANY = "unbounded Box", "Box of whole numbers", "more than 4,096 joint actions"
+MOST_JOINT = 4096
+"""Joint actions of a MultiDiscrete or MultiBinary space that are told apart one by one."""
+
+SYMBOL_SIDE = 16
+"""A uint8 image no wider or higher than this is a map of symbols, not a picture: MiniGrid's 7×7×3
+holds object, colour and state numbers, where 8 is not "nearly 9"."""
+
+FLAT = frozenset({VECTOR, DISCRETE, MULTI_DISCRETE, MULTI_BINARY, DICT, TUPLE})
+"""Observations that are numbers side by side; of Dicts and Tuples, those of such parts."""
+ALL = FLAT | {IMAGE}
+JOINT = frozenset({DISCRETE, MULTI_DISCRETE, MULTI_BINARY})
+"""Actions that can be numbered."""
+BOUNDED = frozenset({VECTOR})
+POLICIES = JOINT | {MANY, VECTOR, UNBOUNDED}
+"""Actions of a policy with a distribution over them."""
+
+
+def is_image(space: gymnasium.Space[Any]) -> bool:
+    """Whether observations have rows, columns and channels."""
+    return isinstance(space, spaces.Box) and len(space.shape) == 3 and min(space.shape[:2]) > 1
+
+
+def is_symbols(space: gymnasium.Space[Any]) -> bool:
+    """Whether observations are a small map of symbol numbers, such as MiniGrid's."""
+    return (
+        is_image(space)
+        and np.dtype(space.dtype) == np.uint8
+        and max(space.shape or (0,)) <= SYMBOL_SIDE
+    )
+
+
+def space_leaves(space: gymnasium.Space[Any], name: str = "") -> dict[str, gymnasium.Space[Any]]:
+    """The parts of a nested space by the paths that :func:`perdure.arrays.leaves` gives to the
+    arrays of its observations; a space that is not nested is its only part."""
+    if isinstance(space, spaces.Dict):
+        parts = [(str(key), part) for key, part in space.spaces.items()]
+    elif isinstance(space, spaces.Tuple):
+        parts = [(str(k), part) for k, part in enumerate(space.spaces)]
+    else:
+        return {name: space}
+    found: dict[str, gymnasium.Space[Any]] = {}
+    for key, part in parts:
+        found |= space_leaves(part, f"{name}/{key}" if name else key)
+    return found
+
+
+def observation_kinds(space: gymnasium.Space[Any]) -> frozenset[str]:
+    """What an agent must be able to read: the kinds of a space and of all its parts."""
+    if isinstance(space, (spaces.Dict, spaces.Tuple)):
+        parts = space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces
+        return frozenset({type(space).__name__}).union(*map(observation_kinds, parts))
+    return frozenset({IMAGE if is_image(space) and not is_symbols(space) else type(space).__name__})
+
+
+def action_kind(space: gymnasium.Space[Any]) -> str:
+    """In what an agent must be able to act."""
+    if isinstance(space, spaces.Box):
+        if not np.issubdtype(space.dtype, np.floating):
+            return WHOLE
+        return VECTOR if space.is_bounded() else UNBOUNDED
+    if isinstance(space, (spaces.MultiDiscrete, spaces.MultiBinary)):
+        return type(space).__name__ if prod(choices_of(space)) <= MOST_JOINT else MANY
+    return type(space).__name__
+
+
+def choices_of(
+    space: spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary,
+) -> tuple[int, ...]:
+    """How many choices each part of an action has."""
+    if isinstance(space, spaces.Discrete):
+        return (int(space.n),)
+    if isinstance(space, spaces.MultiDiscrete):
+        return tuple(int(n) for n in space.nvec.ravel())
+    return (2,) * prod(space.shape)
+
+
+def joined(one: gymnasium.Space[Any], other: gymnasium.Space[Any]) -> gymnasium.Space[Any] | None:
+    """The least space that holds the observations of both, where these are alike but for their
+    bounds or their number of values; None if they are not."""
+    if one == other:
+        return one
+    match one, other:
+        case spaces.Box(), spaces.Box() if one.shape == other.shape and one.dtype == other.dtype:
+            low, high = np.minimum(one.low, other.low), np.maximum(one.high, other.high)
+            return spaces.Box(low, high, dtype=one.dtype)
+        case spaces.Discrete(), spaces.Discrete() if one.start == other.start:
+            return spaces.Discrete(max(one.n, other.n), start=one.start)
+        case spaces.MultiDiscrete(), spaces.MultiDiscrete() if (
+            one.shape == other.shape
+            and one.dtype == other.dtype
+            and np.array_equal(one.start, other.start)
+        ):
+            most = np.maximum(one.nvec, other.nvec)
+            return spaces.MultiDiscrete(most, dtype=one.dtype, start=one.start)
+        case spaces.Dict(), spaces.Dict() if list(one.spaces) == list(other.spaces):
+            parts = {key: joined(part, other[key]) for key, part in one.spaces.items()}
+            return None if None in parts.values() else spaces.Dict(parts)  # type: ignore[arg-type]
+        case spaces.Tuple(), spaces.Tuple() if len(one) == len(other):
+            found = [joined(a, b) for a, b in zip(one.spaces, other.spaces, strict=True)]
+            return None if None in found else spaces.Tuple(found)  # type: ignore[arg-type]
+    return None
