@@ -38,6 +38,10 @@ class SpecError(PerdureError):
     """A run specification that cannot be planned, or that differs from the one on disk."""
 
 
+class CodeChanged(SpecError):
+    """Code or versions that are not those of the lifetimes already there."""
+
+
 class MissingExtra(PerdureError):
     """An optional dependency that is not installed."""
 

@@ -9,6 +9,7 @@ from typing import Any
 from perdure.agents.compose import Factory
 from perdure.run.executors import make_executor
 from perdure.run.lifetime import Outcome, finished, say
+from perdure.run.mixing import check_plan, write_plan
 from perdure.run.plan import Job, Plan, make_plan
 from perdure.run.signals import interruptible
 from perdure.run.spec import RunSpec
@@ -17,14 +18,28 @@ from perdure.store.layout import RunFolder
 from perdure.store.run import Run
 
 
+def prepare(plan: Plan) -> None:
+    """Write a plan into its folder, if it fits what is there: the same specification, the same code."""
+    notes = check_plan(plan)
+    plan.save()
+    write_plan(plan)
+    for note in notes:
+        say(note)
+
+
 def execute(
-    plan: Plan, report: Callable[[Outcome], None] | None = None, video: bool = False
+    plan: Plan,
+    report: Callable[[Outcome], None] | None = None,
+    video: bool = False,
+    prepared: bool = False,
 ) -> list[Outcome]:
     """Run every lifetime of a plan that is not done; give all outcomes. ``video`` films the first,
-    best and worst evaluation episode of each task; the rows are the same without it."""
+    best and worst evaluation episode of each task; the rows are the same without it. ``prepared``:
+    :func:`prepare` has been called."""
     if video:
         encoder()
-    plan.save()
+    if not prepared:
+        prepare(plan)
     outcomes: list[Outcome] = []
 
     def keep(outcome: Outcome) -> None:
@@ -34,12 +49,10 @@ def execute(
 
     with interruptible():
         executor = make_executor(plan.spec.executor)
-        left: list[Job] = []
-        for job in plan.jobs:
-            if finished(plan, job):
-                keep(Outcome(job, "done"))
-            else:
-                left.append(job)
+        done = [job for job in plan.jobs if finished(plan, job)]
+        left = [job for job in plan.jobs if job not in done]
+        for job in done:
+            keep(Outcome(job, "done"))
         if video:
             plan = replace(plan, video=True)
             _announce(plan, left)

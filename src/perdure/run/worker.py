@@ -1,4 +1,4 @@
-"""``python -m perdure.run.worker RUN LIFETIME [--video]``: one lifetime in a process of its own.
+"""``python -m perdure.run.worker RUN LIFETIME [--video] [--mix-code]``: one lifetime in a process of its own.
 
 Exit code 0: done; 1: failed, and the last it writes is ``failed: `` with the reason; 128 + n:
 stopped by signal n.
@@ -26,7 +26,8 @@ def main(argv: list[str]) -> int:
         with interruptible():
             if "PERDURE_PARENT" in os.environ:
                 die_with_parent(int(os.environ["PERDURE_PARENT"]))
-            plan = replace(load_plan(Path(run)), video="--video" in flags)
+            plan = load_plan(Path(run))
+            plan = replace(plan, video="--video" in flags, mix_code="--mix-code" in flags)
             run_lifetime(plan, plan.job(job))
     except Interrupted as e:
         return 128 + e.signum
