@@ -81,6 +81,14 @@ class Corrupt(StoreError):
     """A file on disk is not what its commit says."""
 
 
+class RunFailed(PerdureError):
+    """No lifetime of a run came to its end."""
+
+
+class FailedLifetimes(UserWarning):
+    """Some lifetimes of a run failed; the others are there."""
+
+
 class PartialRun(UserWarning):
     """Rows of a run in which some lifetimes have not begun, or not ended."""
 

@@ -112,11 +112,16 @@ def test_lifetimes_of_other_code_are_refused_and_marked(tmp_path):
     assert differences(code, codes(tmp_path / "o/Mine/1")[0]) == ["helper.py", "coins/env.py"]
     note = "mixed code: lifetimes of Mine ran with different helper.py, coins/env.py"
     for verb in ("measure", "compare"):
-        done = command(verb, "o", "--metric", "gem.acc", "--json", f"{verb}.json", "--partial", cwd=tmp_path)
+        done = command(
+            verb, "o", "--metric", "gem.acc", "--json", f"{verb}.json", "--partial", cwd=tmp_path
+        )
         assert note in done.stdout and "(mixed code)" in done.stdout.replace(note, "")
         assert json.loads((tmp_path / f"{verb}.json").read_text())["mixed_code"] == ["Mine"]
     done = command("leaderboard", ".", "--html", "b.html", "--partial", cwd=tmp_path)
-    assert "Mine (mixed code)" in done.stdout and "<strong>mixed code" in (tmp_path / "b.html").read_text()
+    assert (
+        "Mine (mixed code)" in done.stdout
+        and "<strong>mixed code" in (tmp_path / "b.html").read_text()
+    )
     command("report", "o", "--partial", cwd=tmp_path)
     page = (tmp_path / "o/_report.html").read_text()
     assert "Mixed code:</strong> lifetimes of Mine ran with" in page
@@ -151,7 +156,9 @@ def test_a_worker_finds_what_serial_does_and_what_changed_since(tmp_path, monkey
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'src'}:{Path(perdure.__file__).parents[1]}")
     before = set(sys.modules)
     try:
-        spec = RunSpec("curriculum.py:coins", ("mine.py:Mine",), lifetimes=2, out="o", executor="serial")
+        spec = RunSpec(
+            "curriculum.py:coins", ("mine.py:Mine",), lifetimes=2, out="o", executor="serial"
+        )
         plan = make_plan(spec)
         [first, second] = plan.jobs
         execute(plan)
@@ -166,7 +173,9 @@ def test_a_worker_finds_what_serial_does_and_what_changed_since(tmp_path, monkey
         write_plan(plan)
         Path("helper.py").write_text(HELPER.replace("STEP = 1", "STEP = 0"))
         assert plan.code("Mine") == serial[0]
-        with pytest.raises(SpecError, match=r"helper\.py has changed since this process imported it"):
+        with pytest.raises(
+            SpecError, match=r"helper\.py has changed since this process imported it"
+        ):
             check_plan(plan)
         # A worker that starts while the run goes on has the new file, and says so.
         done = subprocess.run(plan.command(second), capture_output=True, text=True)
@@ -237,7 +246,9 @@ def test_imports_by_made_up_names_count_what_they_may_find(tmp_path, monkeypatch
 
     package = tmp_path / "zoo"
     package.mkdir()
-    (package / "__init__.py").write_text("import importlib\nnet = importlib.import_module('zoo.' + 'a')\n")
+    (package / "__init__.py").write_text(
+        "import importlib\nnet = importlib.import_module('zoo.' + 'a')\n"
+    )
     for name in ("a", "b"):
         (package / f"{name}.py").write_text("from . import c  # noqa\n" if name == "a" else "")
     (package / "c.py").write_text("from .sub.d import (\n    x,  # a comment\n    y,\n)\n")

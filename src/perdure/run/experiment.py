@@ -1,21 +1,17 @@
-"""Running a whole experiment from Python or the command line."""
+"""Running a plan: what is done stays, what is left goes to the executor."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
-from perdure.agents.compose import Factory
 from perdure.run.executors import make_executor
 from perdure.run.lifetime import Outcome, finished, say
 from perdure.run.mixing import check_plan, write_plan
-from perdure.run.plan import Job, Plan, make_plan
+from perdure.run.plan import Job, Plan
 from perdure.run.signals import interruptible
-from perdure.run.spec import RunSpec
 from perdure.run.video import encoder, unseen
 from perdure.store.layout import RunFolder
-from perdure.store.run import Run
 
 
 def prepare(plan: Plan) -> None:
@@ -70,33 +66,3 @@ def _announce(plan: Plan, left: Sequence[Job]) -> None:
     if left:
         for note in unseen(plan.curriculum(plan.spec.seed), plan.ground.suites):
             say(note)
-
-
-def experiment(
-    curriculum: str,
-    agents: str | Sequence[str] | Mapping[str, str | Factory] = ("random",),
-    video: bool = False,
-    **keys: Any,
-) -> Run:
-    """Run agents through a curriculum; the same call again resumes or returns at once.
-
-    ``agents`` is a name (``"ppo,lr=3e-4"``), some names, or a mapping from labels to names or Agent
-    classes; classes need ``executor="serial"``. ``video`` films some evaluation episodes. The other
-    keys are those of :class:`RunSpec`. Lifetimes that failed are in ``Run.lifetimes()`` with their
-    error.
-    """
-    factories: dict[str, Factory] = {}
-    names: list[str] = []
-    if isinstance(agents, Mapping):
-        for label, agent in agents.items():
-            if isinstance(agent, str):
-                names.append(f"{label}={agent}")
-            else:
-                factories[label] = agent
-                names.append(f"{label}={agent.__module__}.{agent.__qualname__}")
-                keys.setdefault("executor", "serial")
-        agents = names
-    keys["agents"] = agents
-    plan = make_plan(RunSpec(curriculum, **keys), factories)
-    execute(plan, video=video)
-    return Run(plan.path)

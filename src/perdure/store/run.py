@@ -61,6 +61,22 @@ class Run:
         if not self.folder.exists():
             raise StoreError(f"{self.path} is not a Perdure run: it has no {SPEC}")
 
+    def __repr__(self) -> str:
+        try:
+            spec, gaps = self.spec, self.gaps()
+        except StoreError as e:
+            return f"Run({str(self.path)!r}: {e})"
+        agents, planned = spec.get("agents", {}), len(self.folder.jobs())
+        lacking = len([gap for gap in gaps if gap.id])
+        state = (
+            f"{planned - lacking} of {planned} lifetimes done"
+            if lacking
+            else f"{planned} lifetimes"
+        )
+        return (
+            f"Run({str(self.path)!r}: {spec.get('curriculum', '')}, {', '.join(agents)}, {state})"
+        )
+
     @property
     def spec(self) -> dict[str, Any]:
         """The resolved specification."""
