@@ -10,7 +10,12 @@ import pytest
 
 import perdure
 from perdure.errors import (
-    FailedLifetimes, MeasureError, PartialRun, RunFailed, SpecError, UnknownName,
+    FailedLifetimes,
+    MeasureError,
+    PartialRun,
+    RunFailed,
+    SpecError,
+    UnknownName,
 )  # fmt: skip
 
 WHERE = "toy/compass,steps=20,episodes=1"
