@@ -1,6 +1,7 @@
 """Versions never mix in silence: what a lifetime executes is hashed, and rows of different code are
 neither averaged nor handed out as others' unless the user says so, and then it shows."""
 
+import importlib
 import json
 import shutil
 import subprocess
@@ -239,6 +240,30 @@ def test_factories_are_told_apart_by_what_they_hold(tmp_path):
     three = code(cell["factory"])
     cell["table"], cell["other"] = {"a": [1, 2]}, 2
     assert one != two and one != three and code(cell["factory"]) == one
+
+
+def test_what_a_file_does_not_tell_of_its_functions_is_told(tmp_path, monkeypatch):
+    """Functions that a function made, and classes of a module that was loaded anew since."""
+    from perdure.run.code import code_record
+
+    (tmp_path / "workshop.py").write_text(
+        "class Mine:\n    lr = 1\n\ndef with_rate(lr):\n    return lambda setup: (Mine(), lr)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    workshop = importlib.import_module("workshop")
+    try:
+        plain, one, two = (
+            code_record([f], [])["agent"]
+            for f in (workshop.Mine, workshop.with_rate(1), workshop.with_rate(2))
+        )
+        assert {*plain} == {"workshop.py"} and one["workshop.py"] == two["workshop.py"]
+        assert one != two and one == code_record([workshop.with_rate(1)], [])["agent"]
+        old = workshop.Mine
+        (tmp_path / "workshop.py").write_text("class Mine:\n    lr = 2  # Another size, too.\n")
+        importlib.reload(workshop)
+        assert code_record([old], [])["agent"] != code_record([workshop.Mine], [])["agent"]
+    finally:
+        del sys.modules["workshop"]
 
 
 def test_imports_by_made_up_names_count_what_they_may_find(tmp_path, monkeypatch):

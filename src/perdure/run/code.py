@@ -24,7 +24,14 @@ from typing import Any
 import numpy as np
 
 import perdure
-from perdure.run.sources import Closure, installed_perdure, perdure_digest, versions
+from perdure.run.sources import (
+    HOME,
+    Closure,
+    installed_perdure,
+    is_installed,
+    perdure_digest,
+    versions,
+)
 
 LOOP = "perdure.run.lifetime"
 """What runs every lifetime, whoever's."""
@@ -146,7 +153,9 @@ class _Found:
                 self.closure.add_file(file, file.name)
             else:
                 self._module(thing.__module__)
-            return
+            if is_installed(file) or file.is_relative_to(HOME) or _is_there(thing):
+                return
+        # What its file does not tell: it has none, or a function made it, or its module was loaded anew.
         if isinstance(thing, FunctionType):
             self._add(thing, "".join(self._function(thing)))
             return
@@ -168,7 +177,7 @@ class _Found:
         if isinstance(value, property):
             for function in filter(None, (value.fget, value.fset, value.fdel)):
                 yield from self._attribute(function)
-        elif isinstance(value, FunctionType) and _by_file(value.__module__) is None:
+        elif isinstance(value, FunctionType):
             yield from self._function(value)
         else:
             yield self._value(value, 1)
@@ -188,6 +197,14 @@ class _Found:
                 yield f"{name} = {self._value(function.__globals__[name], 1)}"
         if wrapped := getattr(function, "__wrapped__", None):
             yield self._value(wrapped, 1)
+
+
+def _is_there(thing: type | FunctionType) -> bool:
+    """Whether a class or function is what its module has under its name."""
+    found: Any = sys.modules.get(thing.__module__)
+    for part in thing.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return found is thing
 
 
 def _is_file_reference(module: ModuleType) -> bool:

@@ -124,7 +124,7 @@ class Closure:
         found = _top(top, importer)
         if found is None:
             return []
-        if _installed(found):
+        if is_installed(found):
             self.tops.add(top)
             return []
         return _walk(found.parent, "", [top, *(rest.split(".") if rest else [])])
@@ -156,7 +156,7 @@ def _version(top: str) -> str:
 @functools.cache
 def installed_perdure() -> bool:
     """Whether Perdure is an installed package, which its version tells all of."""
-    return _installed(HOME)
+    return is_installed(HOME)
 
 
 def _imports(text: str) -> Iterator[str]:
@@ -227,9 +227,9 @@ def _place(file: str | None, folders: Any) -> Path | None:
 
 
 @functools.cache
-def _installed(path: Path) -> bool:
+def is_installed(path: Path) -> bool:
     """Whether a file belongs to an installed package or to Python itself."""
-    if {"site-packages", "dist-packages"} & {*path.parts}:
+    if path == path.parent or {"site-packages", "dist-packages"} & {*path.parts}:
         return True
     return any(path.is_relative_to(folder) for folder in _python())
 
@@ -323,7 +323,10 @@ def _is_as_written(module: ModuleType, text: str) -> bool:
         written = {*_codes(compile(text, file, "exec", dont_inherit=True))}
     except (SyntaxError, ValueError):
         return False
-    return all(c in written for c in _functions(module) if c.co_filename == file)
+    # A reload leaves behind what the file no longer has.
+    names = {code.co_qualname for code in written}
+    own = (c for c in _functions(module) if c.co_filename == file and c.co_qualname in names)
+    return all(code in written for code in own)
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

@@ -68,11 +68,8 @@ class Run:
             return f"Run({str(self.path)!r}: {e})"
         agents, planned = spec.get("agents", {}), len(self.folder.jobs())
         lacking = len([gap for gap in gaps if gap.id])
-        state = (
-            f"{planned - lacking} of {planned} lifetimes done"
-            if lacking
-            else f"{planned} lifetimes"
-        )
+        many = f"{planned} lifetime{'s' * (planned != 1)}"
+        state = f"{planned - lacking} of {many} done" if lacking else many
         return (
             f"Run({str(self.path)!r}: {spec.get('curriculum', '')}, {', '.join(agents)}, {state})"
         )
