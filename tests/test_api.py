@@ -6,6 +6,7 @@ import re
 import warnings
 from functools import partial
 
+import numpy as np
 import pytest
 
 import perdure
@@ -54,14 +55,21 @@ def compass(steps: int = 20, seed: int = 0):
 
 
 def test_experiment_takes_objects_of_all_kinds(tmp_path):
-    made = partial(Always, way=2)
+    made = partial(Always, way=np.int64(2))
     run = perdure.experiment(
         compass,
-        {"class": Always, "partial": made, "function": lambda s: Always(s, 3), "name": "random"},
+        {
+            "class": partial(Always, way=1),
+            "partial": made,
+            "function": lambda s: Always(s, 3),
+            "name": "random",
+        },
         lifetimes=2,
         out=str(tmp_path / "a"),
     )
     assert {i.status for i in run.lifetimes()} == {"done"} and len(run.lifetimes()) == 8
+    assert run.spec["agents"]["class"].endswith("test_api.Always,way=1")
+    assert run.spec["agents"]["partial"].endswith("test_api.Always")
     assert repr(run) == f"Run('{tmp_path}/a': compass, class, function, name, partial, 8 lifetimes)"
     orders = {str(i.seed): i.description["fingerprint"] for i in run.lifetimes()}
     assert len(set(orders.values())) == 2  # The function got a seed of its own for each lifetime.
@@ -79,6 +87,9 @@ def test_what_cannot_be_run_is_refused_with_words(tmp_path):
     for words, call in {
         "unknown keyword of experiment 'lifetime'; did you mean 'lifetimes'": lambda: (
             perdure.experiment(WHERE, "random", lifetime=2)
+        ),
+        "Always 'wya'; did you mean 'way'": lambda: perdure.experiment(
+            WHERE, partial(Always, wya=2), **keys
         ),
         "each lifetime needs a new one": lambda: perdure.experiment(
             WHERE, object.__new__(Always), **keys

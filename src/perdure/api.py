@@ -12,6 +12,7 @@ Everything here does what the command of the same name does, by the same code.
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import signal
 import sys
@@ -19,6 +20,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +50,7 @@ from perdure.show.measured import (
     shown_columns,
     verdicts_table,
 )
+from perdure.specs import Spec
 from perdure.store import run as stored
 from perdure.store.plain import visible
 from perdure.types import Curriculum
@@ -134,15 +137,36 @@ def _agents(agents: Agents) -> tuple[list[str], dict[str, Factory]]:
         label = label or _called(agent)
         if label in factories:
             raise SpecError(f"two agents are called {label!r}: give them labels, {{label: agent}}")
+        made = _bare(agent)
+        module = getattr(made, "__module__", None) or type(made).__module__
+        spec = Spec(f"{module}.{_called(agent)}", {}, label)
         factories[label] = agent
-        module = getattr(agent, "__module__", None) or type(agent).__module__
-        names.append(f"{label}={module}.{_called(agent)}")
+        if isinstance(agent, partial) and not agent.args and _are_plain(agent.keywords):
+            # They stand in the specification, where they are checked and can be read.
+            spec, factories[label] = replace(spec, params=dict(agent.keywords)), agent.func
+        names.append(str(spec))
     return names, factories
+
+
+def _are_plain(params: Mapping[str, Any]) -> bool:
+    """Whether a specification can hold these parameters."""
+    try:
+        json.dumps(params)
+        return Spec.parse(str(Spec("x", params))).params == params
+    except (TypeError, ValueError, SpecError):
+        return False
+
+
+def _bare(thing: Any) -> Any:
+    """What a partial calls in the end."""
+    while isinstance(thing, partial):
+        thing = thing.func
+    return thing
 
 
 def _called(thing: Any) -> str:
     """What a class or function is called, in letters that a folder may have."""
-    thing = getattr(thing, "func", thing)  # A partial's.
+    thing = _bare(thing)
     name = getattr(thing, "__name__", type(thing).__name__)
     return re.sub(r"\W", "", name) or "agent"
 
