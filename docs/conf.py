@@ -6,6 +6,7 @@ The source folder is the root of the repository, not ``docs``, so that links bet
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from docutils import nodes
@@ -31,6 +32,7 @@ include_patterns = [
     "SECURITY.md",
 ]
 # The index includes docs/README.md, which is the index in the repository.
+source_suffix = {".rst": "restructuredtext", ".md": "markdown", ".ipynb": "markdown"}
 exclude_patterns = ["docs/README.md", ".*", "build", "runs", "src", "tests"]
 nitpicky = True
 
@@ -56,6 +58,23 @@ def list_public_names(app: Sphinx, docname: str, source: list[str]) -> None:
         homes = (getattr(getattr(perdure, n), "__module__", "perdure") for n in perdure.__all__)
         entries = (f"   ~{home}.{n}" for home, n in zip(homes, perdure.__all__, strict=True))
         source[0] = source[0].replace("   (perdure.__all__)", "\n".join(entries))
+
+
+def show_notebook(app: Sphinx, docname: str, source: list[str]) -> None:
+    """A notebook as the Markdown of its cells, with the text that they showed."""
+    if not docname.startswith("docs/notebooks/"):
+        return
+    parts = []
+    for cell in json.loads(source[0])["cells"]:
+        text = "".join(cell["source"])
+        parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+        shown = [
+            o.get("text") or o.get("data", {}).get("text/plain", "")
+            for o in cell.get("outputs", ())
+        ]
+        if words := "\n".join("".join(lines).rstrip() for lines in shown):
+            parts.append(f"```text\n{words}\n```")
+    source[0] = "\n\n".join(parts)
 
 
 def find_by_last_name(
@@ -113,6 +132,7 @@ def without_empty_words(
 def setup(app: Sphinx) -> None:
     """Connect the functions above."""
     app.connect("source-read", list_public_names)
+    app.connect("source-read", show_notebook)
     app.connect("autodoc-process-signature", plain_signature)
     app.connect("autodoc-skip-member", without_empty_words)
     app.connect("missing-reference", find_by_last_name)

@@ -75,7 +75,7 @@ def navigation():
 
 
 def test_every_page_is_in_the_navigation():
-    pages = [p for s in (".md", ".rst") for p in (ROOT / "docs").rglob(f"*{s}")]
+    pages = [p for s in (".md", ".rst", ".ipynb") for p in (ROOT / "docs").rglob(f"*{s}")]
     pages += (ROOT / "benchmarks/results").glob("*.md")
     pages += [ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
     # The index is the page above all others, and it includes the README.

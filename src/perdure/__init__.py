@@ -13,9 +13,10 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from perdure import curricula as curricula
+    from perdure import errors as errors
+    from perdure import testing as testing
     from perdure.agent import Agent
-    from perdure.run.experiment import experiment
-    from perdure.store.run import Run
+    from perdure.api import Run, experiment
     from perdure.suite import Suite
     from perdure.tuning import sweep
     from perdure.types import (
@@ -36,11 +37,12 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Agent": "perdure.agent",
-    "Run": "perdure.store.run",
+    "Run": "perdure.api",
     "Suite": "perdure.suite",
-    "experiment": "perdure.run.experiment",
     "sweep": "perdure.tuning",
+    "experiment": "perdure.api",
 }
+_MODULES = ("curricula", "errors", "testing")
 __all__ = [
     "Agent",
     "Block",
@@ -65,6 +67,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # Loaded when asked for: `perdure --help` and `import perdure` stay quick.
+    if name in _MODULES:
+        return importlib.import_module(f"perdure.{name}")
     if name not in __all__:
         raise AttributeError(f"module 'perdure' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES.get(name, "perdure.types")), name)

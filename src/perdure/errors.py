@@ -38,6 +38,10 @@ class SpecError(PerdureError):
     """A run specification that cannot be planned, or that differs from the one on disk."""
 
 
+class CodeChanged(SpecError):
+    """Code or versions that are not those of the lifetimes already there."""
+
+
 class MissingExtra(PerdureError):
     """An optional dependency that is not installed."""
 
@@ -75,6 +79,14 @@ class NoSpaceError(StoreError):
 
 class Corrupt(StoreError):
     """A file on disk is not what its commit says."""
+
+
+class RunFailed(PerdureError):
+    """No lifetime of a run came to its end."""
+
+
+class FailedLifetimes(UserWarning):
+    """Some lifetimes of a run failed; the others are there."""
 
 
 class PartialRun(UserWarning):

@@ -324,26 +324,31 @@ def _is_task(family: str, rest: str) -> bool:
     return True
 
 
-def curriculum(spec: Spec, seed: int = 0) -> Curriculum:
-    """The curriculum a spec names, built for one lifetime's curriculum seed."""
+def curriculum_builder(spec: Spec) -> Any:
+    """What makes the curriculum a spec names: a function, or the curriculum itself."""
     if is_file_reference(spec.name):
-        builder = load_file(spec.name)
-    else:
-        family, slash, rest = check_name("curriculum", spec.name).partition("/")
-        known = entries("suites")
-        if not slash or family not in known:
-            raise UnknownName("curriculum", spec.name, curricula(), "(perdure ls curricula)")
-        protocols = suite(family).curricula()
-        if rest not in protocols:
-            names = [f"{family}/{n}" for n in protocols]
-            hint = "(perdure ls curricula)"
-            if _is_task(family, rest):
-                hint = (
-                    f"({spec.name} is a task: a curriculum says how much of which tasks; write one in "
-                    "a file.py and run file.py:function, see docs/tutorial.md)"
-                )
-            raise UnknownName("curriculum", spec.name, names, hint)
-        builder = protocols[rest]
+        return load_file(spec.name)
+    family, slash, rest = check_name("curriculum", spec.name).partition("/")
+    known = entries("suites")
+    if not slash or family not in known:
+        raise UnknownName("curriculum", spec.name, curricula(), "(perdure ls curricula)")
+    protocols = suite(family).curricula()
+    if rest not in protocols:
+        names = [f"{family}/{n}" for n in protocols]
+        hint = "(perdure ls curricula)"
+        if _is_task(family, rest):
+            hint = (
+                f"({spec.name} is a task: a curriculum says how much of which tasks; write one in "
+                "a file.py and run file.py:function, see docs/tutorial.md)"
+            )
+        raise UnknownName("curriculum", spec.name, names, hint)
+    return protocols[rest]
+
+
+def curriculum(spec: Spec, seed: int = 0, builder: Any = None) -> Curriculum:
+    """The curriculum a spec names, built for one lifetime's curriculum seed; ``builder`` stands for
+    what its name would find."""
+    builder = curriculum_builder(spec) if builder is None else builder
     if isinstance(builder, Curriculum):
         return builder
     if not callable(builder):

@@ -92,6 +92,11 @@ class Suite(Protocol):
         """Protocols by name. A function that takes ``seed`` gets one of its own per lifetime."""
         return {}
 
+    def code(self, task: Task) -> Sequence[Any]:
+        """What a task executes that the suite's own module does not import: modules by name, classes or
+        functions. Lifetimes of different code are not mixed."""
+        return ()
+
     def window(self, task: Task) -> int | None:
         """For a continuing task: a row is written every so many steps. None if episodic."""
         return None

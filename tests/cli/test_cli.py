@@ -198,38 +198,6 @@ def test_watch_follows_a_run_from_another_process(tmp_path):
         process.wait()
 
 
-def test_an_agent_edited_in_mid_life_is_told(tmp_path):
-    code = (
-        "import perdure, os\n"
-        "class Mine(perdure.Agent):\n"
-        "    n = 0\n"
-        "    def act(self, obs, ctx):\n"
-        "        self.n += 1\n"
-        "        if self.n > 150 and not os.path.exists('go'): raise RuntimeError('stop here')\n"
-        "        return [1] * len(obs)\n"
-    )
-    (tmp_path / "mine.py").write_text(code)
-    args = (
-        "run",
-        "toy/compass,steps=200,episodes=2",
-        "-a",
-        "mine.py:Mine",
-        "-o",
-        "o",
-        "--checkpoint",
-        "50",
-    )
-    assert perdure(*args, cwd=tmp_path).returncode == 1
-    (tmp_path / "go").touch()
-    (tmp_path / "mine.py").write_text(code + "# mended\n")
-    done = perdure(*args, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "mine.py changed since this lifetime was interrupted" in done.stderr
-    (tmp_path / "mine.py").write_text(code + "# once more\n")
-    done = perdure(*args, cwd=tmp_path)
-    assert done.returncode == 0 and "finished with another version of mine.py" in done.stderr
-
-
 HOSTILE = "\x1b[31mred\u202e"
 AGENT = """
 import perdure

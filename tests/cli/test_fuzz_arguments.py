@@ -13,8 +13,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from perdure.api import experiment
 from perdure.cli.main import main
-from perdure.run.experiment import experiment
 
 DEEP = 20_000
 NAMES = (

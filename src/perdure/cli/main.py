@@ -68,15 +68,16 @@ def main() -> None:
 @click.option("--hide-tasks/--show-tasks", default=None, help="Hide task identity from agents.")
 @click.option("--checkpoint", type=int, help="Commit every so many steps (50000).")
 @click.option("--video", is_flag=True, help="Film the first, best and worst evaluations.")
+@click.option("--mix-code", is_flag=True, help="Also if code changed since earlier lifetimes.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress, no table.")
-def run(curriculum: str | None, video: bool, quiet: bool, **flags: Any) -> None:
+def run(curriculum: str | None, video: bool, mix_code: bool, quiet: bool, **flags: Any) -> None:
     """Run agents through CURRICULUM (a name, file.py:function, or spec.toml).
 
     The same command again resumes; a finished run returns at once.
     """
     from perdure.cli import verbs
 
-    sys.exit(verbs.run(curriculum, quiet, flags, video))
+    sys.exit(verbs.run(curriculum, quiet, flags, video, mix_code))
 
 
 @main.command()

@@ -20,6 +20,7 @@ from perdure.show.measured import (
 from perdure.store.layout import RunFolder, is_run
 
 if TYPE_CHECKING:
+    from perdure.measure.compare import Family
     from perdure.measure.metric import Metric
     from perdure.measure.results import Results
 
@@ -34,7 +35,7 @@ def measure(
     partial: bool = False,
 ) -> int:
     """Measure, print a table, write JSON."""
-    results = _measured([path], preset, ste, names, flags)
+    results = measured([path], preset, ste, names, flags)
     if results.lifetimes:
         scores_table(results).show()
         shown = shown_columns(results)
@@ -52,14 +53,16 @@ def measure(
     return code
 
 
-def _measured(
+def measured(
     paths: Sequence[Path],
     preset: str,
     ste: Sequence[str],
     names: Sequence[str],
     flags: Mapping[str, Any],
     same_curriculum: bool = False,
+    quiet: bool = False,
 ) -> Results:
+    """What ``perdure measure`` shows, and ``compare`` begins with."""
     from perdure.measure import settings, sources
     from perdure.measure.results import measure_paper, measure_reference, read_all
 
@@ -74,7 +77,7 @@ def _measured(
             )
     if same_curriculum:
         sources.refuse_different(found)
-    progress = progress_line(len(found.sources))
+    progress = None if quiet else progress_line(len(found.sources))
     if preset == "reference":
         # Its own values need no scores; those of metrics asked for by name come on top.
         wanted = choose(names) if names else []
@@ -119,30 +122,48 @@ def compare(
     partial: bool = False,
 ) -> int:
     """Agents × metrics with intervals and corrected significance."""
-    from perdure.measure.compare import compare_metrics
-    from perdure.measure.l2m import CORE
-
-    chosen = names or CORE
-    results = _measured(paths, preset, ste, chosen, flags, same_curriculum=not anyway)
+    results, family, better = compared(paths, preset, ste, names, baseline, anyway, flags)
     code = lacking(results.failed, partial)
-    if not results.lifetimes:
+    if family is None:
         tell("nothing could be measured")
         return 1
-    table = results.table()
-    defined = {
-        m: scores for m, scores in table.items()
-        if any(not isnan(v) for seeds in scores.values() for v in seeds.values())
-    }  # fmt: skip
-    family = compare_metrics(defined or table, baseline=baseline)
-    better = {m.name: m.better for m in choose(chosen)}
     estimates_table(results, family, better).show()
     verdicts_table(family, better).show()
     for line in remarks(results, list(better)):
         remark(line)
     if json_file is not None:
         found = {"preset": results.preset, "measure": results.measure, **family.as_dict()}
-        _write_json(json_file, {**found, "failed": dict(results.failed)})
+        found |= {"failed": dict(results.failed), "mixed_code": list(results.mixed)}
+        _write_json(json_file, found)
     return code
+
+
+def compared(
+    paths: Sequence[Path],
+    preset: str,
+    ste: Sequence[str],
+    names: Sequence[str],
+    baseline: str | None,
+    anyway: bool,
+    flags: Mapping[str, Any],
+    quiet: bool = False,
+) -> tuple[Results, Family | None, dict[str, str]]:
+    """What ``perdure compare`` shows: the results, the comparisons if there are any, and which way each
+    metric is better."""
+    from perdure.measure.compare import compare_metrics
+    from perdure.measure.l2m import CORE
+
+    chosen = names or CORE
+    results = measured(paths, preset, ste, chosen, flags, not anyway, quiet)
+    better: dict[str, str] = {m.name: m.better for m in choose(chosen)}
+    if not results.lifetimes:
+        return results, None, better
+    table = results.table()
+    defined = {
+        m: scores for m, scores in table.items()
+        if any(not isnan(v) for seeds in scores.values() for v in seeds.values())
+    }  # fmt: skip
+    return results, compare_metrics(defined or table, baseline=baseline), better
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +20,16 @@ if TYPE_CHECKING:
     from perdure.store.run import Run
 
 
-def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any], video: bool = False) -> int:
+def run(
+    curriculum: str | None,
+    quiet: bool,
+    flags: Mapping[str, Any],
+    video: bool = False,
+    mix_code: bool = False,
+) -> int:
     """Plan, execute, summarise."""
     from perdure.run.executors import make_executor
-    from perdure.run.experiment import execute
+    from perdure.run.experiment import execute, prepare
     from perdure.run.plan import make_plan
     from perdure.run.signals import interruptible
     from perdure.run.spec import RunSpec
@@ -43,14 +50,14 @@ def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any], video: bo
     screen = SafeConsole(stderr=True, quiet=quiet)
     try:
         with interruptible():
-            plan = make_plan(spec)
-            plan.save()
+            plan = replace(make_plan(spec), mix_code=mix_code)
+            prepare(plan)
             count, where = len(plan.jobs), escape(str(plan.path))
             what = escape(plan.spec.curriculum)
             many = f"{count} lifetime{'s' * (count != 1)}"
             screen.print(f"{many} of {what} into {where}", highlight=False)
             with LiveView(plan.path, screen):
-                outcomes = execute(plan, video=video)
+                outcomes = execute(plan, video=video, prepared=True)
     except Interrupted as e:
         again = shlex.join(["perdure", *sys.argv[1:]])
         tell(f"\nstopped by signal {e.signum}; nothing is lost. To resume: {again}")
@@ -67,7 +74,7 @@ def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any], video: bo
         trace = finished.folder.lifetime(failed[0].job.id).error_in
         tell(
             f"{len(failed)} of {len(outcomes)} lifetimes failed (traceback: {trace}); mend the cause "
-            "and run the same command to go on"
+            "and run the same command to go on (with --mix-code, if code has changed by then)"
         )
     if not quiet:
         say(f"rows: {plan.path}")

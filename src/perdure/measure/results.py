@@ -11,6 +11,8 @@ from perdure.measure import sources
 from perdure.measure.l2m import reference
 from perdure.measure.metric import LifetimeData, Metric, Score
 from perdure.measure.sources import Found, Source
+from perdure.store import code
+from perdure.store.code import Record
 from perdure.store.history import History, common_measure
 from perdure.store.l2logger.view import as_log
 
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
 
 Preset = Literal["paper", "reference"]
 PRESETS: tuple[Preset, ...] = ("paper", "reference")
+
+
+MIXED = "mixed code"
+"""How a note begins that says so."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,8 @@ class Measured:
     reasons: Mapping[str, str] = field(default_factory=dict)
     """For those keys: why one is undefined."""
     notes: tuple[str, ...] = ()
+    mixed: bool = False
+    """Whether its agent's lifetimes ran different code, or it itself did."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,11 @@ class Results:
     options: Mapping[str, Any]
     lifetimes: tuple[Measured, ...]
     failed: Mapping[str, str]
+
+    @property
+    def mixed(self) -> tuple[str, ...]:
+        """Agents whose lifetimes ran different code."""
+        return tuple(dict.fromkeys(life.agent for life in self.lifetimes if life.mixed))
 
     def table(self) -> dict[str, dict[str, dict[int, float]]]:
         """For each metric and agent: the value by seed; lifetimes without a seed are counted."""
@@ -71,6 +84,7 @@ class Results:
             "lifetimes": lifetimes,
             "failed": dict(self.failed),
             "notes": {life.name: list(life.notes) for life in self.lifetimes if life.notes},
+            "mixed_code": list(self.mixed),
         }
         if self.preset == "reference":
             out["reasons"] = {life.name: dict(life.reasons) for life in self.lifetimes}
@@ -114,9 +128,10 @@ def measure_reference(
     def scorer(history: History) -> dict[str, Score]:
         return reference.scores(history, options)
 
+    codes: dict[str, History] = {}
     for source in _each(found.sources, progress):
         try:
-            history = sources.load(source)
+            history = codes[source.name] = sources.load(source)
             history = as_log(history, known=known)
             analysis = reference.analyse(history, options)
             scores = _scored(metrics, LifetimeData(history, _measure_of(history, options), scorer))
@@ -131,7 +146,7 @@ def measure_reference(
             )
         )  # fmt: skip
     given = {k: v for k, v in asdict(options).items() if k != "perf_measure"}
-    return Results("reference", name, given, tuple(lifetimes), failed)
+    return Results("reference", name, given, marked(lifetimes, codes), failed)
 
 
 def _scored(metrics: Sequence[Metric], life: LifetimeData) -> dict[str, Score]:
@@ -203,7 +218,31 @@ def measure_paper(
             continue
         notes = (*history.notes, *_without(history))
         lifetimes.append(Measured(name, history.agent, history.seed, scores, notes=notes))
-    return Results("paper", measure, paper.describe(options), tuple(lifetimes), problems)
+    marks = marked(lifetimes, histories)
+    return Results("paper", measure, paper.describe(options), marks, problems)
+
+
+def marked(lifetimes: Sequence[Measured], histories: Mapping[str, History]) -> tuple[Measured, ...]:
+    """The lifetimes, with a note where those of an agent ran different code, or where agents ran in
+    environments of different code."""
+    own: dict[str, list[Record]] = {}
+    for life in lifetimes:
+        own.setdefault(life.agent, []).extend(histories[life.name].code)
+    within = {agent: code.among(records) for agent, records in own.items()}
+    across: list[str] = []
+    if len({frozenset(histories[life.name].tasks) for life in lifetimes}) == 1:
+        across = code.among([r for records in own.values() for r in records], agent=False)
+        across = [n for n in across if not any(n in names for names in within.values())]
+    out = []
+    for life in lifetimes:
+        notes = []
+        if names := within[life.agent]:
+            who = life.agent or "the agent"
+            notes.append(f"{MIXED}: lifetimes of {who} ran with different {code.told(names)}")
+        if across:
+            notes.append(f"{MIXED}: agents ran with different {code.told(across)}")
+        out.append(replace(life, notes=(*life.notes, *notes), mixed=bool(names)))
+    return tuple(out)
 
 
 def _each(items: Sequence[Source], progress: Progress | None) -> Iterable[Source]:

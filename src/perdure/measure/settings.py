@@ -18,6 +18,11 @@ PAPER_FLAGS = {
     "normalization_method",
 }  # fmt: skip
 
+REFERENCE_FLAGS = {
+    *PAPER_FLAGS, "smooth_eval_data", "variant_mode", "ste_averaging_method", "aggregation_method",
+    "maintenance_method", "transfer_method", "unit", "load_settings",
+}  # fmt: skip
+
 
 def reference_options_of(flags: Mapping[str, Any]) -> ReferenceOptions:
     """Options of preset reference from what was given on the command line."""

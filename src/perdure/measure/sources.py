@@ -179,7 +179,12 @@ def _run_sources(run: Run, prefix: str, given: Experts, measure: str | None) -> 
             name = f"{prefix}{info.id}"
             history = read_lifetime(info.read(), name, info.agent, info.seed, measure)
             own = {**experts.get(info.agent, {}), **given}
-            return replace(history, experts=own, lost=_lost(history, lost, given))
+            taught = (
+                r for lives in experts.get(info.agent, {}).values() for e in lives for r in e.code
+            )
+            return replace(
+                history, experts=own, lost=_lost(history, lost, given), code=(*info.code, *taught)
+            )
 
         return load
 

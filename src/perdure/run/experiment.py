@@ -1,34 +1,42 @@
-"""Running a whole experiment from Python or the command line."""
+"""Running a plan: what is done stays, what is left goes to the executor."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
-from perdure.agents.compose import Factory
 from perdure.run.executors import make_executor
 from perdure.run.lifetime import Outcome, finished, say
-from perdure.run.plan import Job, Plan, make_plan
+from perdure.run.mixing import check_plan, write_plan
+from perdure.run.plan import Job, Plan
 from perdure.run.signals import interruptible
-from perdure.run.spec import RunSpec
 from perdure.run.video import encoder, unseen
 from perdure.store.layout import RunFolder
-from perdure.store.run import Run
+
+
+def prepare(plan: Plan) -> None:
+    """Write a plan into its folder, if it fits what is there: the same specification, the same code."""
+    notes = check_plan(plan)
+    plan.save()
+    write_plan(plan)
+    for note in notes:
+        say(note)
 
 
 def execute(
     plan: Plan,
     report: Callable[[Outcome], None] | None = None,
     video: bool = False,
+    prepared: bool = False,
     jobs: Sequence[Job] | None = None,
 ) -> list[Outcome]:
     """Run every lifetime of a plan, or these of its ``jobs``, that is not done; give all outcomes.
     ``video`` films the first, best and worst evaluation episode of each task; the rows are the same
-    without it."""
+    without it. ``prepared``: :func:`prepare` has been called."""
     if video:
         encoder()
-    plan.save()
+    if not prepared:
+        prepare(plan)
     outcomes: list[Outcome] = []
 
     def keep(outcome: Outcome) -> None:
@@ -38,12 +46,11 @@ def execute(
 
     with interruptible():
         executor = make_executor(plan.spec.executor)
-        left: list[Job] = []
-        for job in plan.jobs if jobs is None else jobs:
-            if finished(plan, job):
-                keep(Outcome(job, "done"))
-            else:
-                left.append(job)
+        wanted = plan.jobs if jobs is None else jobs
+        done = [job for job in wanted if finished(plan, job)]
+        left = [job for job in wanted if job not in done]
+        for job in done:
+            keep(Outcome(job, "done"))
         if video:
             plan = replace(plan, video=True)
             _announce(plan, left)
@@ -61,33 +68,3 @@ def _announce(plan: Plan, left: Sequence[Job]) -> None:
     if left:
         for note in unseen(plan.curriculum(plan.spec.seed), plan.ground.suites):
             say(note)
-
-
-def experiment(
-    curriculum: str,
-    agents: str | Sequence[str] | Mapping[str, str | Factory] = ("random",),
-    video: bool = False,
-    **keys: Any,
-) -> Run:
-    """Run agents through a curriculum; the same call again resumes or returns at once.
-
-    ``agents`` is a name (``"ppo,lr=3e-4"``), some names, or a mapping from labels to names or Agent
-    classes; classes need ``executor="serial"``. ``video`` films some evaluation episodes. The other
-    keys are those of :class:`RunSpec`. Lifetimes that failed are in ``Run.lifetimes()`` with their
-    error.
-    """
-    factories: dict[str, Factory] = {}
-    names: list[str] = []
-    if isinstance(agents, Mapping):
-        for label, agent in agents.items():
-            if isinstance(agent, str):
-                names.append(f"{label}={agent}")
-            else:
-                factories[label] = agent
-                names.append(f"{label}={agent.__module__}.{agent.__qualname__}")
-                keys.setdefault("executor", "serial")
-        agents = names
-    keys["agents"] = agents
-    plan = make_plan(RunSpec(curriculum, **keys), factories)
-    execute(plan, video=video)
-    return Run(plan.path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import os
 import platform
@@ -13,19 +12,18 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from perdure.errors import AgentFault, Corrupt, LockedError, StoreError
 from perdure.run.crashes import place, traced
 from perdure.run.loop import LifetimeLoop
+from perdure.run.mixing import check_lifetime
 from perdure.run.persistence import refuse_changed
 from perdure.run.plan import Job, Plan
 from perdure.run.progress import Progress
 from perdure.run.pruning import PruningGate
 from perdure.run.repeat import Repeater
 from perdure.run.video import Recorder
-from perdure.specs import Spec, is_file_reference
 from perdure.store.layout import LifetimeFolder, RunFolder
 from perdure.store.log import Lifetime, LifetimeLog
 from perdure.store.plain import clipped
@@ -68,20 +66,13 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
     described, damage = _described(folder)
     if described is not None:
         # Before the log is opened: another lifetime's files are not ours to repair.
-        refuse_changed(f"{path} holds another lifetime", described, description)
+        refuse_changed(f"{path} holds another lifetime", without_code(described), description)
     with LifetimeLog(path, job.agent, job.seed, job.expert) as log:
         if described is None:
             folder.write_description(description)
-        here = {**provenance(), "code": code(plan, job)}
         notes = [*damage, *log.notes]
         if crash := folder.crash():
             notes.append(f"{path}: the last session crashed: {place(crash)}")
-        changed = changes(folder, {part: here[part] for part in ("code", "packages")})
-        if changed and log.commits and not log.done:
-            notes.append(
-                f"{path}: {', '.join(changed)} changed since this lifetime was interrupted; its rows "
-                "will mix both versions. For rows of one version choose another folder with --out"
-            )
         for note in notes:
             say(note)
         if log.done:
@@ -90,10 +81,13 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
         # The last sign of life of the session before: with it, time spent can be told from pauses.
         session["previous_end"] = folder.last_sign()
         session["video"] = plan.video
-        folder.write_session(log.session, {**session, **here, "notes": notes})
+        folder.write_session(log.session, {**session, **provenance(), "notes": notes})
         folder.clear_error()
         try:
             with traced(folder):
+                records = check_lifetime(plan, job, described or {}, log.commits)
+                if (described or {}).get("code") != records:
+                    folder.write_description({**description, "code": records})
                 _live(plan, job, log, beat)
         except LockedError:
             raise  # The lifetime is another's now, and has not failed.
@@ -147,21 +141,13 @@ def finished(plan: Plan, job: Job) -> bool:
     """Whether a job is done and its files are as they were committed: nothing to start for."""
     folder = LifetimeFolder(plan.path / job.id)
     try:
-        if folder.description() != plan.describe(job):
+        if without_code(folder.description() or {}) != plan.describe(job):
             return False
         owner = (job.agent, job.seed, job.expert)
         life = Lifetime.read(folder.path, verify=True, owner=owner)
     except StoreError:
         return False  # Whoever runs it will find the same, and mend it or say it.
-    if not life.done or life.notes:
-        return False
-    changed = changes(folder, {"code": code(plan, job)})
-    if changed:
-        say(
-            f"{folder.path} was finished with another version of {', '.join(changed)} and stays as it is; "
-            "for the new version choose another folder with --out"
-        )
-    return True
+    return life.done and not life.notes
 
 
 def write_error(folder: LifetimeFolder, error: BaseException | str, trace: str = "") -> None:
@@ -199,23 +185,9 @@ def provenance() -> dict[str, Any]:
     }
 
 
-def code(plan: Plan, job: Job) -> dict[str, str]:
-    """Digests of the files that an agent or a curriculum of one's own is written in."""
-    names = (*plan.agents[job.agent].parts, Spec.parse(plan.spec.curriculum).name)
-    paths = [Path(n.rpartition(":")[0]) for n in names if is_file_reference(n)]
-    return {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths if p.is_file()}
-
-
-def changes(folder: LifetimeFolder, here: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Names of the files or packages that are not as they were in the last session."""
-    sessions = folder.sessions()
-    before = sessions[-1] if sessions else {}
-    return [
-        name
-        for part, now in here.items()
-        for name in sorted({*now, *before.get(part, now)})
-        if now.get(name) != before.get(part, now).get(name)
-    ]
+def without_code(described: Mapping[str, Any]) -> dict[str, Any]:
+    """A description without what was executed, which is compared for itself."""
+    return {key: value for key, value in described.items() if key != "code"}
 
 
 def git_revision() -> str | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +23,7 @@ from perdure.errors import (
     UnknownName,
 )
 from perdure.names import slug, task_folders
+from perdure.run.code import code_record
 from perdure.run.config import LifetimeConfig
 from perdure.run.persistence import read_spec, save_spec
 from perdure.run.signals import patient
@@ -56,11 +57,15 @@ class Plan:
     """By label."""
     factories: Mapping[str, Factory] = field(default_factory=dict)
     """Agents given as Python objects; only an in-process executor can run these."""
+    builder: Any = None
+    """The curriculum, or the function that makes it, where it is given as a Python object."""
     video: bool = False
     """Whether to film evaluation episodes. Rows do not depend on it, so it is no part of the
     specification."""
     pruning: bool = False
     """Whether lifetimes are broken off where the sweep they belong to says so."""
+    mix_code: bool = False
+    """Whether lifetimes of this agent may run other code than those that are there."""
     validated: Ground | None = None
     """What validation found, where the run was planned; a worker trusts that it was."""
 
@@ -71,7 +76,8 @@ class Plan:
 
     def curriculum(self, seed: int, expert: str = "") -> Curriculum:
         """The curriculum of a lifetime, or of one of its single-task experts."""
-        made = registry.curriculum(Spec.parse(self.spec.curriculum), seed_for(seed, "curriculum"))
+        named = Spec.parse(self.spec.curriculum)
+        made = registry.curriculum(named, seed_for(seed, "curriculum"), self.builder)
         if not expert:
             return made
         by_id = {t.id: c for t, c in curricula.experts(made).items()}
@@ -121,6 +127,26 @@ class Plan:
         """A new agent."""
         return make_agent(self.agents[label], setup, self.factories.get(label))
 
+    def code(self, label: str, *, checked: bool = False) -> dict[str, dict[str, str]]:
+        """What the lifetimes of an agent execute from outside installed packages
+        (:mod:`perdure.store.code`)."""
+        spec, factory = self.agents[label], self.factories.get(label)
+        *strategies, learner = spec.parts
+        agent = [*_sources("strategies", strategies), *_sources("agents", [learner])]
+        if factory is not None:
+            agent = [*_sources("strategies", strategies), factory]
+        named, curriculum = Spec.parse(self.spec.curriculum), self.curriculum(self.spec.seed)
+        world: list[Any] = []
+        world += _files([named.name, *named.params.values()]) if self.builder is None else ()
+        world += [self.builder] if callable(self.builder) else ()
+        world += [curriculum.generate] if curriculum.generate is not None else ()
+        world += [type(suite) for suite in self.ground.suites.values()]
+        for task in curriculum.tasks:
+            world += _files([task.name, *task.params.values()])
+            world += self.ground.suites[task.suite].code(task)
+        agent += _files(spec.params.values())
+        return code_record(agent, world, checked=checked)
+
     def describe(self, job: Job) -> dict[str, Any]:
         """What a lifetime is made of; equal descriptions give equal rows."""
         curriculum = self.curriculum(job.seed, job.expert)
@@ -139,7 +165,8 @@ class Plan:
 
     def command(self, job: Job) -> list[str]:
         """The command that runs one lifetime anywhere that sees the run's folder."""
-        more = [f"--{flag}" for flag in ("video", "pruning") if getattr(self, flag)]
+        flags = {"--video": self.video, "--mix-code": self.mix_code, "--pruning": self.pruning}
+        more = [flag for flag, given in flags.items() if given]
         return [sys.executable, "-m", "perdure.run.worker", str(self.path), job.id, *more]
 
     def save(self) -> None:
@@ -153,8 +180,11 @@ class Plan:
         return 1.0 / len(self.curriculum(job.seed).tasks) if job.expert else 1.0
 
 
-def make_plan(spec: RunSpec, factories: Mapping[str, Factory] | None = None) -> Plan:
-    """Check everything that can be checked before a lifetime runs."""
+def make_plan(
+    spec: RunSpec, factories: Mapping[str, Factory] | None = None, builder: Any = None
+) -> Plan:
+    """Check everything that can be checked before a lifetime runs. ``factories`` are agents by their
+    labels, ``builder`` is the curriculum, where these are given as Python objects."""
     labels: dict[str, Spec] = {}
     for text in spec.agents:
         parsed = Spec.parse(text)
@@ -164,11 +194,11 @@ def make_plan(spec: RunSpec, factories: Mapping[str, Factory] | None = None) -> 
         if labels.get(label, parsed) != parsed:
             raise SpecError(f"two different agents are called {label!r}: give them labels")
         labels[label] = parsed
-    plan = Plan(spec, labels, dict(factories or {}))
+    plan = Plan(spec, labels, dict(factories or {}), builder)
     with patient(f"curriculum {spec.curriculum}", spec.patience):
         first = plan.curriculum(spec.seed)
     plan = replace(plan, validated=validate(first, spec.patience))
-    if "seed" in _parameters(spec.curriculum):
+    if "seed" in _parameters(spec.curriculum, builder):
         for k in range(1, spec.lifetimes):
             validate(plan.curriculum(spec.seed + k), spec.patience)
     setup = plan.config(plan.jobs[0]).setup()
@@ -201,14 +231,26 @@ def _offers(curriculum: Curriculum) -> set[str]:
     }
 
 
-def _parameters(text: str) -> list[str]:
-    spec = Spec.parse(text)
-    if is_file_reference(spec.name):
-        builder = registry.load_file(spec.name)
-    else:
-        family, _, rest = spec.name.partition("/")
-        builder = registry.suite(family).curricula()[rest]
+def _parameters(text: str, builder: Any = None) -> list[str]:
+    if builder is None:
+        builder = registry.curriculum_builder(Spec.parse(text))
     return list(inspect.signature(builder).parameters) if callable(builder) else []
+
+
+def _files(values: Iterable[Any]) -> list[Path]:
+    """The files that some names or parameters refer to as ``file.py:Object``."""
+    return [
+        Path(v.rpartition(":")[0]) for v in values if isinstance(v, str) and is_file_reference(v)
+    ]
+
+
+def _sources(part: registry.Part, names: Sequence[str]) -> list[Any]:
+    """Where registered parts and those in files come from: modules by name, and files."""
+    found: list[Any] = _files(names)
+    for name in names:
+        if not is_file_reference(name) and name in (known := registry.entries(part)):
+            found.append(known[name].source.partition(":")[0])
+    return found
 
 
 def load_plan(path: Path) -> Plan:

@@ -1,4 +1,4 @@
-"""``python -m perdure.run.worker RUN LIFETIME [--video] [--pruning]``: one lifetime in a process of its own.
+"""``python -m perdure.run.worker RUN LIFETIME [--video] [--mix-code] [--pruning]``: one lifetime in a process of its own.
 
 Exit code 0: done; 1: failed, and the last it writes is ``failed: `` with the reason; 128 + n:
 stopped by signal n.
@@ -26,8 +26,9 @@ def main(argv: list[str]) -> int:
         with interruptible():
             if "PERDURE_PARENT" in os.environ:
                 die_with_parent(int(os.environ["PERDURE_PARENT"]))
-            video, pruning = "--video" in flags, "--pruning" in flags
-            plan = replace(load_plan(Path(run)), video=video, pruning=pruning)
+            plan = load_plan(Path(run))
+            video, mix_code, pruning = (f"--{f}" in flags for f in ("video", "mix-code", "pruning"))
+            plan = replace(plan, video=video, mix_code=mix_code, pruning=pruning)
             run_lifetime(plan, plan.job(job))
     except Interrupted as e:
         return 128 + e.signum

@@ -20,7 +20,7 @@ from perdure.measure.l2m import CORE, paper
 from perdure.measure.l2m import metrics as l2m_metrics
 from perdure.measure.metric import Metric
 from perdure.measure.outlines import stored_blocks
-from perdure.measure.results import Measured, measure_paper, read_all
+from perdure.measure.results import MIXED, Measured, measure_paper, read_all
 from perdure.measure.stats import Estimate, mean_interval
 from perdure.store.history import History
 from perdure.store.layout import SPEC, runs_below
@@ -53,6 +53,8 @@ class RankedAgent:
     """How it was run, where that is not the same for all entries."""
     seeds: tuple[int, ...]
     cells: Mapping[str, Cell]
+    mixed: bool = False
+    """Whether its lifetimes ran different code."""
     place: int = 0
     """By the mean of the first metric; 0 where that is undefined."""
     best: int = 0
@@ -80,6 +82,8 @@ class Ranking:
     entries: tuple[RankedAgent, ...]
     failed: Mapping[str, str] = field(default_factory=dict)
     """Lifetimes in no number, and why."""
+    notes: tuple[str, ...] = ()
+    """What to know of the code that lifetimes ran."""
 
 
 @dataclass(frozen=True)
@@ -220,7 +224,7 @@ def _ranking(
         for n, history in found.items():
             name = f"{run.name}/{n}"
             owners[name] = (run, history.agent)
-            histories[name] = replace(history, name=name)
+            histories[name] = replace(history, name=name, agent=f"{run.name}/{history.agent}")
     results = measure_paper(histories, options, metrics, failed)
     lives: dict[tuple[str, str], list[Measured]] = {}
     for life in results.lifetimes:
@@ -237,6 +241,7 @@ def _ranking(
             "" if alike else protocols[name],
             tuple(m.seed for m in mine if m.seed is not None),
             {m.name: _cell(mine, m.name, level) for m in metrics},
+            any(life.mixed for life in mine),
         )
         for (name, agent), mine in lives.items()
     ]
@@ -251,6 +256,7 @@ def _ranking(
         tuple(metrics),
         tuple(_placed(entries, metrics[0])),
         dict(results.failed),
+        tuple(dict.fromkeys(n for m in results.lifetimes for n in m.notes if n.startswith(MIXED))),
     )
 
 

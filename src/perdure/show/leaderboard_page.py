@@ -42,7 +42,8 @@ def table(ranking: Ranking) -> Sheet:
     metrics = [f"{m.name} {ARROWS[m.better]}" for m in ranking.metrics]
     sheet = Sheet(clean(_title(ranking)), [*words, "n", *metrics], words=words)
     for e in ranking.entries:
-        who = [f"{e.agent} ({e.protocol})" if e.protocol else e.agent, *([e.run] * several)]
+        known = ", ".join(filter(None, (e.protocol, "mixed code" if e.mixed else "")))
+        who = [f"{e.agent} ({known})" if known else e.agent, *([e.run] * several)]
         cells = [cell_text(e.cells[m.name]) for m in ranking.metrics]
         sheet.rows.append([place_text(e), *map(clean, who), str(e.n), *cells])
     return sheet
@@ -70,6 +71,7 @@ def remarks(ranking: Ranking) -> list[str]:
                 names[m.name] = agents[e.agent] = None
     lines = [f"– {', '.join(m)}: {why} ({', '.join(a)})" for why, (m, a) in said.items()]
     lines += [f"{name}: {why}" for name, why in ranking.failed.items()]
+    lines += ranking.notes
     return [clean(line) for line in lines]
 
 
@@ -104,7 +106,7 @@ _PAGE = """<!doctype html>
 {% for e in r.entries %}
 <tr><td class="place">{{ e.place }}{% if e.open %}<div class="interval">{{ e.open }}</div>{% endif %}</td>
 <th scope="row"><bdi class="name" title="{{ e.spec }}">{{ e.agent }}</bdi>
-<div class="small muted"><bdi>{{ e.run }}</bdi>{% if e.protocol %} · {{ e.protocol }}{% endif %}</div></th>
+<div class="small muted"><bdi>{{ e.run }}</bdi>{% if e.protocol %} · {{ e.protocol }}{% endif %}{% if e.mixed %} · <strong>mixed code</strong>{% endif %}</div></th>
 <td class="number">{{ e.n }}</td>
 {% for c in e.cells %}
 <td class="number">
@@ -156,6 +158,7 @@ def _plain(r: Ranking) -> dict[str, Any]:
                 "place": e.place or "–",
                 "open": f"{e.best}–{e.worst}" if e.worst > e.best else "",
                 "agent": e.agent, "run": e.run, "spec": e.spec, "protocol": e.protocol, "n": e.n,
+                "mixed": e.mixed,
                 "cells": list(_drawn(e.cells[m.name] for m in r.metrics)),
             }
             for e in r.entries

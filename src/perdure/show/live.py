@@ -5,6 +5,9 @@ Watching writes nothing.
 
 from __future__ import annotations
 
+import html
+import io
+import sys
 import threading
 import time
 from collections import Counter
@@ -20,6 +23,7 @@ from rich.text import Text
 
 from perdure.errors import StoreError
 from perdure.names import join_task_id
+from perdure.show.screen import SafeConsole
 from perdure.store.history import PREFERRED
 from perdure.store.layout import LifetimeFolder, RunFolder
 from perdure.store.log import Lifetime
@@ -266,6 +270,43 @@ class LiveView:
         else:
             while not self._stop.wait(self.every):
                 self.console.print(self.watcher.summary(), highlight=False, soft_wrap=True)
+
+
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
+
+
+class NotebookView(LiveView):
+    """Shows a run below the notebook's cell that runs it, and in the end how it went."""
+
+    def __init__(self, path: Path) -> None:
+        # Plain text: rich would make outputs of its own in a notebook.
+        plain: dict[str, Any] = {"force_jupyter": False, "force_terminal": False, "no_color": True}
+        super().__init__(path, SafeConsole(file=io.StringIO(), width=WIDE, **plain))
+        self._handle: Any = None
+
+    def __enter__(self) -> LiveView:
+        from IPython.display import display
+
+        # Made by the cell's own thread, so that the notebook knows whose output it is.
+        self._handle = display(self._shown(), raw=True, display_id=True)
+        return super().__enter__()
+
+    def __exit__(self, *exc: object) -> None:
+        super().__exit__(*exc)
+        self._handle.update(self._shown(), raw=True)
+
+    def _run(self) -> None:
+        while not self._stop.wait(REFRESH):
+            self._handle.update(self._shown(), raw=True)
+
+    def _shown(self) -> dict[str, str]:
+        with self.console.capture() as caught:
+            self.console.print(self.watcher.look(WIDE)[0])
+        text = caught.get().rstrip()
+        return {"text/plain": text, "text/html": f"<pre>{html.escape(text)}</pre>"}
 
 
 def watch(path: Path, console: Console) -> int:

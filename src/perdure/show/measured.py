@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
-from perdure.show.names import ARROWS
+from perdure.show.names import ARROWS, MIXED
 from perdure.show.sheet import Sheet
 from perdure.store.plain import visible
 
@@ -60,6 +60,7 @@ def scores_table(results: Results) -> Sheet:
         sheet.rows.append(())
         for agent, lives in groups.items():
             label = f"{agent}: mean of {len(lives)}" if agent else f"mean of {len(lives)}"
+            label += MIXED if agent in results.mixed else ""
             sheet.rows.append((label, *(_cell(_mean(c)) for c in zip(*lives, strict=True))))
     return sheet
 
@@ -136,7 +137,8 @@ def estimates_table(results: Results, family: Family, better: Mapping[str, str])
     sheet = Sheet(title, ["agent", *(f"{m} {ARROWS[better[m]]}" for m in metrics)], words=["agent"])
     for agent in dict.fromkeys(s.agent for s in family.summaries):
         cells = [_estimate(s.estimate) for s in family.summaries if s.agent == agent]
-        sheet.rows.append((agent or "(all)", *cells))
+        mark = MIXED if agent in results.mixed else ""
+        sheet.rows.append((f"{agent or '(all)'}{mark}", *cells))
     return sheet
 
 

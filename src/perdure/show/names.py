@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from perdure.names import join_task_id, split_task_id
 
+MIXED = " (mixed code)"
+"""Behind the name of an agent whose lifetimes ran different code."""
 ARROWS = {"higher": "↑", "lower": "↓"}
 """Behind a metric's name: which way is better."""
 

@@ -28,20 +28,24 @@ class Sheet:
             self._print()
 
     def _print(self) -> None:
+        print(self.text())
+
+    def text(self) -> str:
+        """A line of text a row."""
         plain = [[" ".join(cell.split("\n")) for cell in row] for row in (self.head, *self.rows)]
         lines = [[visible(cell) for cell in row] for row in plain]
         widths = [max(len(row[k]) for row in lines if row) for k in range(len(self.head))]
         across = "  ".join("-" * w for w in widths)
-        for line in self.title.split("\n"):
-            print(visible(line))
+        out = [visible(line) for line in self.title.split("\n")]
         for k, row in enumerate(lines):
             cells = (
                 cell.ljust(w) if name in self.words else cell.rjust(w)
                 for cell, w, name in zip(row, widths, self.head, strict=True)
             )
-            print("  ".join(cells).rstrip() if row else across)
+            out.append("  ".join(cells).rstrip() if row else across)
             if k == 0:
-                print(across)
+                out.append(across)
+        return "\n".join(out)
 
     def _draw(self) -> None:
         from rich.markup import escape

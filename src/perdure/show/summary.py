@@ -8,27 +8,30 @@ import numpy as np
 
 from perdure.measure.matrix import Matrix, evaluation_matrix
 from perdure.names import listed
-from perdure.show.names import task_labels
+from perdure.show.names import MIXED, task_labels
 from perdure.show.sheet import Sheet
+from perdure.store.code import Record, among
 from perdure.store.history import common_measure, read_run
 from perdure.store.run import Run
 
 COLUMNS = ("before", "acquired", "final", "forgotten")
 
 
-def _matrices(run: Run) -> tuple[str, dict[str, list[Matrix]]]:
-    """The measure, and each agent's matrices by seed."""
+def _matrices(run: Run) -> tuple[str, dict[str, list[Matrix]], set[str]]:
+    """The measure, each agent's matrices by seed, and the agents whose lifetimes ran different code."""
     histories = read_run(run)
     measure = common_measure(histories)
     found: dict[str, list[Matrix]] = {}
+    code: dict[str, list[Record]] = {}
     for history in histories:
         found.setdefault(history.agent, []).append(evaluation_matrix(history, measure))
-    return measure, found
+        code.setdefault(history.agent, []).extend(history.code)
+    return measure, found, {agent for agent, records in code.items() if among(records)}
 
 
 def summarise(run: Run) -> tuple[Sheet, dict[str, dict[str, float]]]:
     """A table of agents with means over lifetimes, and the same numbers."""
-    measure, matrices = _matrices(run)
+    measure, matrices, mixed = _matrices(run)
     title = f"{run.spec['curriculum']}: {measure}, mean over tasks and lifetimes (± sd)"
     heads = {
         "before": "before learning",
@@ -46,7 +49,8 @@ def summarise(run: Run) -> tuple[Sheet, dict[str, dict[str, float]]]:
             "forgotten": [m.forgetting() for m in lives],
         }
         numbers[agent] = {k: float(np.mean(v)) for k, v in values.items()}
-        sheet.rows.append((agent, str(len(lives)), *(_cell(values[c]) for c in COLUMNS)))
+        label = f"{agent}{MIXED if agent in mixed else ''}"
+        sheet.rows.append((label, str(len(lives)), *(_cell(values[c]) for c in COLUMNS)))
     return sheet, numbers
 
 
@@ -60,7 +64,7 @@ def _cell(values: list[float]) -> str:
 
 def by_task(run: Run) -> Sheet:
     """For each agent: score on each task after each learned task, mean over lifetimes."""
-    measure, groups = _matrices(run)
+    measure, groups, _ = _matrices(run)
     title = f"{measure} on each task (columns) after each evaluation (rows)"
     tasks = next(iter(groups.values()))[0].tasks if groups else ()
     words, labels = ["agent", "after learning"], task_labels(tasks)

@@ -15,6 +15,7 @@ from perdure.arrays import Array
 from perdure.errors import StoreError, UnknownName
 from perdure.names import join_task_id
 from perdure.store import rows
+from perdure.store.code import Record
 from perdure.store.log import Lifetime
 from perdure.store.run import LifetimeInfo, Run
 
@@ -61,6 +62,8 @@ class History:
     """Experts that were planned and are not in ``experts``, and why."""
     notes: tuple[str, ...] = ()
     """What a reader should know before trusting the numbers."""
+    code: tuple[Record, ...] = ()
+    """What it executed, and its experts; empty where that is not known."""
 
     def __len__(self) -> int:
         return len(self.exp)
@@ -231,7 +234,7 @@ def common_measure(histories: Sequence[History]) -> str:
 def read_run(run: Run) -> list[History]:
     """The lifelong lifetimes of a run that have rows, by agent and seed; without the damaged."""
     return [
-        read_lifetime(i.read(), i.id, i.agent, i.seed)
+        replace(read_lifetime(i.read(), i.id, i.agent, i.seed), code=i.code)
         for i in run.lifetimes()
         if not i.expert and i.rows and i.status != "damaged"
     ]
@@ -254,5 +257,6 @@ def read_experts(
             except StoreError as e:
                 lost[info.id] = str(e)
                 continue
+            history = replace(history, code=info.code)
             found.setdefault(info.agent, {}).setdefault(info.expert, []).append(history)
     return {a: {t: tuple(h) for t, h in tasks.items()} for a, tasks in found.items()}, lost

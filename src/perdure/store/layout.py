@@ -2,7 +2,7 @@
 
 ::
 
-    RUN/_meta/spec.json  jobs.json  sweep.json  lock
+    RUN/_meta/spec.json  jobs.json  code.json  sweep.json  lock
     RUN/<agent>/<seed>/                   one lifetime
         _meta/lifetime.json  progress.json  error.json  repeat.json  pruned.json  crash.txt  lock
         _meta/sessions/00000.json …
@@ -30,6 +30,7 @@ from typing import IO, Any, Literal
 from perdure.errors import StoreError
 from perdure.store import described, journal, side
 from perdure.store.checkpoints import BUNDLES, PARTS
+from perdure.store.code import Record, recorded
 from perdure.store.files import is_folder, refuse_links
 from perdure.store.location import store_at
 from perdure.store.lock import Lock
@@ -43,7 +44,8 @@ VIDEO = "_video"
 ROWS = journal.ROWS
 _MARKS = {"_meta", journal.FOLDER, ROWS}
 """Folders by which a lifetime's is known."""
-_JOBS, _COMPACT, _SWEEP = "_meta/jobs.json", "_meta/compact.json", "_meta/sweep.json"
+_JOBS, _CODE, _COMPACT = "_meta/jobs.json", "_meta/code.json", "_meta/compact.json"
+_SWEEP = "_meta/sweep.json"
 _DESCRIPTION, _PROGRESS, _ERROR = "_meta/lifetime.json", "_meta/progress.json", "_meta/error.json"
 _DESCRIPTION_GZ = f"{_DESCRIPTION}.gz"
 _REPEAT, _CRASH, _PRUNED = "_meta/repeat.json", "_meta/crash.txt", "_meta/pruned.json"
@@ -357,6 +359,16 @@ class RunFolder:
     def write_jobs(self, weights: Mapping[str, float]) -> None:
         """Write which lifetimes are planned."""
         self._put_changed(_JOBS, to_json(weights))
+
+    def code(self, agent: str) -> Record | None:
+        """What the lifetimes of an agent were last planned to execute; None if that is not known."""
+        found, _ = side.look(self.store, _CODE)
+        return next(iter(recorded({"code": [found.get(agent)]})), None)
+
+    def write_code(self, records: Mapping[str, Record]) -> None:
+        """Write what the lifetimes of some agents are to execute."""
+        found, _ = side.look(self.store, _CODE)
+        self._put_changed(_CODE, to_json({**found, **records}))
 
     def _put_changed(self, name: str, data: bytes) -> None:
         # A finished run may be on a disk that cannot be written.

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from perdure.errors import Corrupt, PartialRun, StoreError
 from perdure.store import rows
+from perdure.store.code import Record, recorded
 from perdure.store.layout import SPEC, LifetimeFolder, RunFolder
 from perdure.store.log import Lifetime
 from perdure.store.places import LifetimePlace
@@ -36,6 +37,9 @@ class LifetimeInfo:
     progress: dict[str, Any]
     rows: int
     """How many are committed."""
+    code: tuple[Record, ...] = ()
+    """What it executed (:mod:`perdure.store.code`): one record, or several where versions were
+    mixed."""
 
     @property
     def description(self) -> dict[str, Any]:
@@ -56,6 +60,19 @@ class Run:
         self.folder = RunFolder(self.path)
         if not self.folder.exists():
             raise StoreError(f"{self.path} is not a Perdure run: it has no {SPEC}")
+
+    def __repr__(self) -> str:
+        try:
+            spec, gaps = self.spec, self.gaps()
+        except StoreError as e:
+            return f"Run({str(self.path)!r}: {e})"
+        agents, planned = spec.get("agents", {}), len(self.folder.jobs())
+        lacking = len([gap for gap in gaps if gap.id])
+        many = f"{planned} lifetime{'s' * (planned != 1)}"
+        state = f"{planned - lacking} of {many} done" if lacking else many
+        return (
+            f"Run({str(self.path)!r}: {spec.get('curriculum', '')}, {', '.join(agents)}, {state})"
+        )
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -88,8 +105,9 @@ class Run:
         expert = described.get("expert", place.task)
         count = sum(c.count for c in folder.journal().commits)
         return LifetimeInfo(
-            job, folder.path, *place[:2], expert, status, error, folder.progress(), count
-        )
+            job, folder.path, *place[:2], expert, status, error, folder.progress(), count,
+            recorded(described),
+        )  # fmt: skip
 
     def gaps(
         self, lifetimes: Sequence[LifetimeInfo] | None = None, *, verify: bool = False

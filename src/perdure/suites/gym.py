@@ -64,6 +64,12 @@ class GymSuite(Suite):
     def batched_env(self, task: Task, count: int) -> BatchedEnv | None:
         return CartPoles(count) if task.name == "CartPole-v1" and not task.params else None
 
+    def code(self, task: Task) -> Sequence[Any]:
+        spec = _spec(task.name)
+        entries = [spec.entry_point, *(w.entry_point for w in spec.additional_wrappers)]
+        made = [e.partition(":")[0] if isinstance(e, str) else e for e in entries if e is not None]
+        return [*filter(None, [task.name.rpartition(":")[0]]), *made]
+
     def window(self, task: Task) -> int | None:
         window = task.params.get("window")
         return None if window is None else int(window)

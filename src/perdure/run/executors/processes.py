@@ -49,10 +49,10 @@ class Processes:
 
     def run(self, plan: Plan, jobs: Sequence[Job], report: Report) -> None:
         """Run the jobs, ``workers`` at a time."""
-        if plan.factories:
+        if plan.factories or plan.builder is not None:
             raise SpecError(
-                "agents given as Python objects cannot be sent to other processes: use the serial "
-                "executor, or name the agent as file.py:Class"
+                "agents and curricula given as Python objects cannot be sent to other processes: use the "
+                "serial executor, or name them as file.py:Object"
             )
         cores = len(os.sched_getaffinity(0))
         share = max(1, cores // max(1, min(self.workers, len(jobs))))

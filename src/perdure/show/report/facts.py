@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from perdure.measure.outlines import stored_blocks
+from perdure.measure.results import MIXED
 from perdure.show.report.block_strips import curricula, joined
 from perdure.show.report.numbers import LEVEL, Record
 from perdure.show.report.study import Folder, Study
@@ -24,7 +25,8 @@ def outline(study: Study) -> dict[str, Any]:
     ``curricula``: each different one with its folders, ``budget`` and ``strips``; ``budget``: the
     least and the most of a lifetime over all of them. ``tasks``: each with what was seen of it.
     ``agents``: each with its seeds. ``versions``: each package with the versions found.
-    ``repeats``: for each run that played episodes again, whether they were alike.
+    ``repeats``: for each run that played episodes again, whether they were alike. ``mixed``: what to
+    know of lifetimes that ran different code, a sentence each.
     """
     found = curricula(study)
     return {
@@ -44,6 +46,14 @@ def outline(study: Study) -> dict[str, Any]:
             for f in study.folders
             if f.repeats.played
         ],
+        "mixed": list(
+            dict.fromkeys(
+                note
+                for life in study.results.lifetimes
+                for note in life.notes
+                if note.startswith(MIXED)
+            )
+        ),
     }
 
 
@@ -95,7 +105,7 @@ def _agent(study: Study, agent: str) -> Record:
         "agent": agent, "folder": own[0].folder, "spec": str(spec) if spec != own[0].base else "",
         "letter": study.agent_styles[agent].letter, "n": len(measured), "began": len(own),
         "seeds": [life.seed for life in measured if life.seed is not None],
-        "experts": len(experts),
+        "experts": len(experts), "mixed": agent in study.results.mixed,
     }  # fmt: skip
 
 
