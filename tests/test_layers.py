@@ -11,8 +11,8 @@ import perdure
 
 ROOT = Path(perdure.__file__).parent
 RANK = {
-    "errors": 0, "arrays": 0, "names": 1, "cache": 1, "types": 2, "seeds": 2, "specs": 2, "agent": 3,
-    "suite": 3, "registry": 4, "curricula": 4, "suites": 5, "agents": 5, "store": 6, "run": 7,
+    "errors": 0, "arrays": 0, "parameters": 0, "names": 1, "cache": 1, "types": 2, "seeds": 2, "specs": 2, "agent": 3,
+    "suite": 3, "curricula": 3, "registry": 4, "suites": 5, "agents": 5, "store": 6, "run": 7,
     "measure": 8, "show": 9, "testing": 10, "cli": 11,
 }  # fmt: skip
 BASE = {"errors", "arrays", "names", "types"}
@@ -45,15 +45,15 @@ INNER = {
     ),
     "show": (
         {"colours", "names", "screen", "thin", "outline"},
-        {"sheet", "listing"},
-        {"summary", "measured", "live", "leaderboard"},
+        {"sheet"},
+        {"summary", "measured", "live", "leaderboard", "listing"},
         {"report"},
         {"figures", "films", "leaderboard_page", "view"},
     ),
     "cli": (
         {"terminal", "doctor"},
-        {"verbs", "listing", "checking", "measuring"},
-        {"showing"},
+        {"verbs", "describing", "checking", "measuring"},
+        {"listing", "showing"},
         {"main"},
     ),
 }  # fmt: skip

@@ -4,7 +4,8 @@ choose, meta-train and meta-test, and derive single-task experts."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from perdure.errors import CurriculumError
 from perdure.seeds import rng_for
@@ -78,6 +79,37 @@ def tasks_in_turn(
     blocks = [learn(Exposure(t, amount, unit)) for t in tasks]  # type: ignore[arg-type]
     evaluation = evaluate(*(Exposure(t, episodes) for t in tasks))
     return Curriculum(name, interleave(repeat(blocks, repeats), evaluation), about=about)
+
+
+def one_task(
+    task: Task,
+    has_env: bool = True,
+    *,
+    steps: int | None = None,
+    epochs: int | None = None,
+    rounds: int = 10,
+    episodes: int = 10,
+    **params: Any,
+) -> Curriculum:
+    """One task alone: ``steps`` in its environment (20,000) or ``epochs`` of its data, in ``rounds``
+    learn blocks; evaluated before, between and after in ``episodes``, or on its held-out data where
+    it has no environment. What else is given are the task's own parameters."""
+    task = replace(task, params={**task.params, **params})
+    if steps is not None and epochs is not None:
+        raise CurriculumError(f"{task.id}: give steps or epochs, not both")
+    if steps is None and epochs is None:
+        steps, epochs = (20_000, None) if has_env else (None, 10)
+    total, unit = (steps, "steps") if steps is not None else (epochs, "epochs")
+    assert total is not None
+    if rounds < 1:
+        raise CurriculumError(f"{task.id}: rounds must be at least 1, got {rounds}")
+    rounds = max(min(rounds, total), 1)
+    amounts = [total // rounds + (k < total % rounds) for k in range(rounds)]
+    blocks = [learn(Exposure(task, n, unit)) for n in amounts]  # type: ignore[arg-type]
+    evaluation = Exposure(task, episodes) if has_env else Exposure(task, 1, "epochs")
+    about = f"{task.id} alone, {total:,} {unit} in {rounds} round{'s' * (rounds != 1)}"
+    name = task.id.replace("@", "~")
+    return Curriculum(name, interleave(blocks, evaluate(evaluation)), about=about)
 
 
 def expert(curriculum: Curriculum, task: Task) -> Curriculum:

@@ -21,7 +21,8 @@ class UnknownName(PerdureError):
     """A name that no registry knows; carries the nearest known ones."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
-        near = difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.5)
+        self.known = sorted(known)
+        near = difflib.get_close_matches(name, self.known, n=3, cutoff=0.5)
         text = f"unknown {kind} {name!r}"
         if near:
             text += "; did you mean " + " or ".join(repr(n) for n in near) + "?"

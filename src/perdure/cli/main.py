@@ -58,7 +58,9 @@ def main() -> None:
 
 @main.command()
 @click.argument("curriculum", required=False)
-@click.option("--agent", "-a", "agents", multiple=True, help="NAME[,key=value…]; repeatable.")
+@click.option("--agent", "-a", "agents", multiple=True, metavar="[LABEL=]NAME[,KEY=VALUE…]",
+              help="perdure ls agents NAME has its parameters; repeatable.")  # fmt: skip
+@click.option("--steps", type=int, help="Parameter steps of the curriculum or task.")
 @click.option("--lifetimes", "-n", type=int, help="Lifetimes per agent (1).")
 @click.option("--seed", "-s", type=int, help="Seed of the first lifetime; they count up (0).")
 @click.option("--out", "-o", help="Folder of the run (runs/CURRICULUM).")
@@ -70,7 +72,11 @@ def main() -> None:
 @click.option("--video", is_flag=True, help="Film the first, best and worst evaluations.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress, no table.")
 def run(curriculum: str | None, video: bool, quiet: bool, **flags: Any) -> None:
-    """Run agents through CURRICULUM (a name, file.py:function, or spec.toml).
+    """Run agents through CURRICULUM: its name, a task's, file.py:function, or spec.toml.
+
+    Names take parameters: gym/CartPole-v1,steps=5000 or metaworld/sequence,tasks=[reach,push]. An
+    agent may have a label, by which results and folders are called: fast=ppo,lr=1e-3. A strategy and
+    a learner are joined by +: ewc+classifier. Values are TOML; words need no quotes.
 
     The same command again resumes; a finished run returns at once.
     """
@@ -247,13 +253,18 @@ def view(folders: tuple[Path, ...], port: int, anyway: bool) -> None:
 
 @main.command()
 @click.argument("part", required=False, type=click.Choice((*PARTS, "tasks")))
+@click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
-def ls(part: str | None, as_json: bool) -> None:
+def ls(part: str | None, name: str | None, as_json: bool) -> None:
     """List what there is: suites, curricula, agents, strategies, metrics, executors; and, if asked for,
-    the tasks of all suites."""
+    the tasks of all suites.
+
+    With a NAME, all there is to know of one: its parameters with types and defaults, presets and
+    docstring. perdure ls agents ppo, ls curricula gym/sequence, ls tasks SUITE.
+    """
     from perdure.cli import listing
 
-    listing.ls(PARTS if part is None else (part,), as_json)
+    listing.ls(PARTS if part is None else (part,), name, as_json)
 
 
 @main.command()

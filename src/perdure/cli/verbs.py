@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,10 @@ from perdure import registry
 from perdure.cli.terminal import say, tell
 from perdure.errors import Interrupted, SpecError
 from perdure.show.screen import SafeConsole
+from perdure.specs import Spec
 
 if TYPE_CHECKING:
+    from perdure.run.spec import RunSpec
     from perdure.store.run import Run
 
 
@@ -25,20 +28,11 @@ def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any], video: bo
     from perdure.run.experiment import execute
     from perdure.run.plan import make_plan
     from perdure.run.signals import interruptible
-    from perdure.run.spec import RunSpec
     from perdure.show.live import LiveView
     from perdure.show.summary import by_task, summarise
     from perdure.store.run import Run
 
-    given = {k: v for k, v in flags.items() if v not in (None, ())}
-    if curriculum is None:
-        raise SpecError("name a curriculum (perdure ls curricula), file.py:function or spec.toml")
-    if curriculum.endswith(".toml"):
-        spec = RunSpec.from_toml(Path(curriculum), **given)
-    else:
-        if "agents" not in given:
-            raise SpecError("name at least one agent: --agent NAME (perdure ls agents)")
-        spec = RunSpec(curriculum, **given)
+    spec = _spec(curriculum, {k: v for k, v in flags.items() if v not in (None, ())})
     make_executor(spec.executor)
     screen = SafeConsole(stderr=True, quiet=quiet)
     try:
@@ -72,6 +66,27 @@ def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any], video: bo
     if not quiet:
         say(f"rows: {plan.path}")
     return 1 if failed else 0
+
+
+def _spec(curriculum: str | None, given: dict[str, Any]) -> RunSpec:
+    """The specification that a name or a TOML file and the flags make."""
+    from perdure.run.spec import RunSpec
+
+    steps = given.pop("steps", None)
+    if curriculum is None:
+        raise SpecError(
+            "name a curriculum (perdure ls curricula), a task, file.py:function or spec.toml"
+        )
+    if curriculum.endswith(".toml"):
+        spec = RunSpec.from_toml(Path(curriculum), **given)
+    else:
+        if "agents" not in given:
+            raise SpecError("name at least one agent: --agent NAME (perdure ls agents)")
+        spec = RunSpec(curriculum, **given)
+    if steps is None:
+        return spec
+    named = Spec.parse(spec.curriculum)
+    return replace(spec, curriculum=str(replace(named, params={**named.params, "steps": steps})))
 
 
 def _tell_repeats(finished: Run, jobs: Sequence[str], quiet: bool) -> None:

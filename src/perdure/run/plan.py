@@ -29,7 +29,7 @@ from perdure.run.signals import patient
 from perdure.run.spec import RunSpec
 from perdure.run.validate import Ground, ground_of, validate
 from perdure.seeds import seed_for
-from perdure.specs import Spec, is_file_reference
+from perdure.specs import Spec
 from perdure.store.layout import RunFolder
 from perdure.store.rows import FORMAT
 from perdure.types import Curriculum, Setup
@@ -200,12 +200,7 @@ def _offers(curriculum: Curriculum) -> set[str]:
 
 
 def _parameters(text: str) -> list[str]:
-    spec = Spec.parse(text)
-    if is_file_reference(spec.name):
-        builder = registry.load_file(spec.name)
-    else:
-        family, _, rest = spec.name.partition("/")
-        builder = registry.suite(family).curricula()[rest]
+    builder = registry.curriculum_builder(Spec.parse(text))
     return list(inspect.signature(builder).parameters) if callable(builder) else []
 
 

@@ -32,7 +32,7 @@ class Sheet:
         lines = [[visible(cell) for cell in row] for row in plain]
         widths = [max(len(row[k]) for row in lines if row) for k in range(len(self.head))]
         across = "  ".join("-" * w for w in widths)
-        for line in self.title.split("\n"):
+        for line in self.title.split("\n") if self.title else ():
             print(visible(line))
         for k, row in enumerate(lines):
             cells = (
@@ -49,7 +49,7 @@ class Sheet:
 
         from perdure.show.screen import SafeConsole
 
-        table = Table(title=escape(self.title), title_justify="left")
+        table = Table(title=escape(self.title) or None, title_justify="left")
         for name in self.head:
             if name in self.words:
                 table.add_column(escape(name), overflow="fold")

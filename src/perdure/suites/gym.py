@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -44,6 +45,14 @@ class GymSuite(Suite):
         _spec(name)
         return Task("gym", name)
 
+    def about(self, task: Task) -> str:
+        entry = _spec(task.name).entry_point
+        creator = load_env_creator(entry) if isinstance(entry, str) else entry
+        lines = (inspect.getdoc(creator) or "").split("\n\n")
+        prose = (" ".join(text.split()) for text in lines if not text.startswith("#"))
+        first = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", next(prose, ""))  # The words of links.
+        return first.partition(". ")[0]
+
     def env(self, task: Task) -> gymnasium.Env[Any, Any]:
         return self._make(task)
 
@@ -69,7 +78,7 @@ class GymSuite(Suite):
         return None if window is None else int(window)
 
     def curricula(self) -> Mapping[str, Callable[..., Curriculum]]:
-        return {"cartpole": cartpole, "cartpole-1000": cartpole_1000}
+        return {"cartpole": cartpole, "cartpole-1000": cartpole_1000, "sequence": sequence}
 
 
 def _spec(name: str) -> EnvSpec:
@@ -122,6 +131,41 @@ def cartpole_1000(blocks: int = 10, learn: int = 100, episodes: int = 10) -> Cur
     return curricula.tasks_in_turn(
         "gym/cartpole-1000", [task], amount=learn, episodes=episodes, repeats=blocks
     )
+
+
+def sequence(
+    tasks: Sequence[str | Mapping[str, Any]] = ("CartPole-v1",),
+    steps: int = 20_000,
+    episodes: int = 10,
+    repeats: int = 1,
+) -> Curriculum:
+    """Any environments in turn, each for ``steps``; all are evaluated before, between and after.
+
+    They must share their spaces. One of them is an id, or a table of the id and its parameters:
+    ``gym/sequence,tasks=[Pendulum-v1, {task=Pendulum-v1, g=5}]``.
+    """
+    made = [_task(one) for one in tasks]
+    if not made:
+        raise CurriculumError("gym/sequence: tasks must name at least one environment")
+    return curricula.tasks_in_turn(
+        "gym/sequence", made, amount=steps, unit="steps", episodes=episodes, repeats=repeats
+    )
+
+
+def _task(given: str | Mapping[str, Any]) -> Task:
+    """An environment by its id, or by a table with the id as ``task`` and its parameters, which are
+    its variant's name."""
+    if isinstance(given, str):
+        return suite.task(given)
+    params = dict(given)
+    name = params.pop("task", None)
+    if not isinstance(name, str):
+        raise CurriculumError(
+            f"gym/sequence: expected {{task=ID, parameter=value}}, got {dict(given)}"
+        )
+    words = "-".join(f"{k}{v}" for k, v in params.items())
+    variant = "".join(c if c.isalnum() or c in "._+-" else "-" for c in words)
+    return Task("gym", suite.task(name).name, variant, params)
 
 
 suite = GymSuite()
