@@ -40,6 +40,7 @@ INNER = {
         {"matrix", "stats", "outlines"},
         {"metric", "compare", "sources"},
         {"benchmark", "l2m", "gem", "cw", "meta", "online"},
+        {"summary"},
         {"openloris", "metaworld", "libero", "results"},
         {"settings"},
     ),

@@ -116,13 +116,15 @@ def compare(
     from perdure.measure.compare import compare_metrics
     from perdure.measure.l2m import CORE
 
-    chosen = names or CORE
-    results = _measured(paths, preset, ste, chosen, flags, same_curriculum=not anyway)
+    asked = names or ([] if preset == "paper" else CORE)
+    results = _measured(paths, preset, ste, asked, flags, same_curriculum=not anyway)
     code = lacking(results.failed, partial)
     if not results.lifetimes:
         tell("nothing could be measured")
         return 1
-    table = results.table()
+    chosen = names or results.headline or CORE
+    table = {m: scores for m, scores in results.table().items() if names or m in chosen}
+    table = {m: table[m] for m in (table if names else chosen) if m in table}
     defined = {
         m: scores for m, scores in table.items()
         if any(not isnan(v) for seeds in scores.values() for v in seeds.values())
@@ -131,7 +133,7 @@ def compare(
     better = {m.name: m.better for m in choose(chosen)}
     estimates_table(results, family, better).show()
     verdicts_table(family, better).show()
-    for line in remarks(results, list(better)):
+    for line in remarks(results, list(defined or table)):
         remark(line)
     if json_file is not None:
         found = {"preset": results.preset, "measure": results.measure, **family.as_dict()}

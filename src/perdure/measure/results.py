@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from perdure.errors import MeasureError, PerdureError
 from perdure.measure import sources
 from perdure.measure.l2m import reference
-from perdure.measure.metric import LifetimeData, Metric, Score
+from perdure.measure.metric import LifetimeData, Metric, Score, estimate
 from perdure.measure.sources import Found, Source
+from perdure.measure.stats import Estimate
+from perdure.measure.summary import headline
 from perdure.store.history import History, common_measure
 from perdure.store.l2logger.view import as_log
 
@@ -45,6 +47,8 @@ class Results:
     options: Mapping[str, Any]
     lifetimes: tuple[Measured, ...]
     failed: Mapping[str, str]
+    headline: tuple[str, ...] = ()
+    """The metrics that lead: those of every benchmark, of the tasks' own, and L2M's core."""
 
     def table(self) -> dict[str, dict[str, dict[int, float]]]:
         """For each metric and agent: the value by seed; lifetimes without a seed are counted."""
@@ -54,6 +58,14 @@ class Results:
                 by_agent = out.setdefault(name, {}).setdefault(life.agent, {})
                 by_agent[life.seed if life.seed is not None else i] = score.value
         return out
+
+    def estimates(self, level: float = 0.95) -> dict[tuple[str, str], Estimate]:
+        """For each metric and agent: the mean with its interval."""
+        found: dict[tuple[str, str], list[Score]] = {}
+        for life in self.lifetimes:
+            for name, score in life.scores.items():
+                found.setdefault((name, life.agent), []).append(score)
+        return {key: estimate(scores, level) for key, scores in found.items()}
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; NaN where undefined."""
@@ -91,6 +103,10 @@ def score_json(score: Score) -> dict[str, Any]:
         out["over_time"] = [m._asdict() for m in score.over_time]
     if score.stages:
         out["stages"] = dict(score.stages)
+    if score.trials:
+        out["episodes"] = sum(n for _, n in score.trials)
+        found = estimate([score])
+        out["interval"] = [found.low, found.high]
     if score.reason:
         out["reason"] = score.reason
     if score.notes:
@@ -203,7 +219,10 @@ def measure_paper(
             continue
         notes = (*history.notes, *_without(history))
         lifetimes.append(Measured(name, history.agent, history.seed, scores, notes=notes))
-    return Results("paper", measure, paper.describe(options), tuple(lifetimes), problems)
+    tasks = dict.fromkeys(task for history in lives for task in history.tasks)
+    leads = tuple(m.name for m in headline(metrics, tasks))
+    described = paper.describe(options)
+    return Results("paper", measure, described, tuple(lifetimes), problems, leads)
 
 
 def _each(items: Sequence[Source], progress: Progress | None) -> Iterable[Source]:

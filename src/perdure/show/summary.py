@@ -7,13 +7,14 @@ from math import isnan
 import numpy as np
 
 from perdure.measure.matrix import Matrix, evaluation_matrix
+from perdure.measure.metric import LifetimeData, estimate
+from perdure.measure.stats import Estimate, mean_interval
+from perdure.measure.summary import metrics
 from perdure.names import listed
-from perdure.show.names import task_labels
+from perdure.show.names import ARROWS, task_labels
 from perdure.show.sheet import Sheet
 from perdure.store.history import common_measure, read_run
 from perdure.store.run import Run
-
-COLUMNS = ("before", "acquired", "final", "forgotten")
 
 
 def _matrices(run: Run) -> tuple[str, dict[str, list[Matrix]]]:
@@ -28,34 +29,45 @@ def _matrices(run: Run) -> tuple[str, dict[str, list[Matrix]]]:
 
 def summarise(run: Run) -> tuple[Sheet, dict[str, dict[str, float]]]:
     """A table of agents with means over lifetimes, and the same numbers."""
-    measure, matrices = _matrices(run)
-    title = f"{run.spec['curriculum']}: {measure}, mean over tasks and lifetimes (± sd)"
-    heads = {
-        "before": "before learning",
-        "acquired": "right after learning",
-        "final": "at the end of life",
-        "forgotten": "forgotten",
-    }
-    sheet = Sheet(title, ["agent", "n", *(heads[c] for c in COLUMNS)], words=["agent"])
-    numbers: dict[str, dict[str, float]] = {}
-    for agent, lives in matrices.items():
-        values = {
-            "before": [m.initial() for m in lives],
-            "acquired": [m.acquired() for m in lives],
-            "final": [m.final() for m in lives],
-            "forgotten": [m.forgetting() for m in lives],
+    histories = read_run(run)
+    measure = common_measure(histories)
+    lives: dict[str, list[LifetimeData]] = {}
+    for history in histories:
+        lives.setdefault(history.agent, []).append(LifetimeData(history, measure))
+    found = {
+        agent: {m.name: estimate([m(life) for life in mine]) for m in metrics}
+        | {
+            "before": mean_interval([life.matrix.initial() for life in mine]),
+            "acquired": mean_interval([life.matrix.acquired() for life in mine]),
         }
-        numbers[agent] = {k: float(np.mean(v)) for k, v in values.items()}
-        sheet.rows.append((agent, str(len(lives)), *(_cell(values[c]) for c in COLUMNS)))
+        for agent, mine in lives.items()
+    }
+    heads = {m.name: f"{m.title.lower()} {ARROWS[m.better]}" for m in metrics}
+    heads |= {"before": "before learning", "acquired": "right after learning"}
+    learned = any(h.learned_tasks for h in histories)
+    shown = [
+        name
+        for name in heads
+        if any(not isnan(e[name].value) for e in found.values())
+        and (learned or name not in ("before", "acquired"))
+    ]
+    title = f"{run.spec['curriculum']}: {measure}, mean [95% interval] over lifetimes"
+    sheet = Sheet(title, ["agent", "n", *(heads[c] for c in shown)], words=["agent"])
+    for agent, estimates in found.items():
+        cells = (_cell(estimates[c]) for c in shown)
+        sheet.rows.append((agent, str(len(lives[agent])), *cells))
+    numbers = {
+        agent: {name.removeprefix("summary."): e.value for name, e in estimates.items()}
+        for agent, estimates in found.items()
+    }
     return sheet, numbers
 
 
-def _cell(values: list[float]) -> str:
-    mean = float(np.mean(values))
-    if isnan(mean):
+def _cell(e: Estimate) -> str:
+    if isnan(e.value):
         return "–"
-    spread = f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else ""
-    return f"{mean:.2f}{spread}"
+    span = "" if isnan(e.low) else f" [{e.low:.2f}, {e.high:.2f}]"
+    return f"{e.value:.2f}{span}" + (f" of {e.episodes} episodes" if e.episodes else "")
 
 
 def by_task(run: Run) -> Sheet:
