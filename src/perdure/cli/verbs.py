@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from perdure.store.run import Run
 
 
-def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any], video: bool = False) -> int:
+def run(
+    curriculum: str | None,
+    quiet: bool,
+    flags: Mapping[str, Any],
+    video: bool = False,
+    debug: bool = False,
+) -> int:
     """Plan, execute, summarise."""
     from perdure.run.executors import make_executor
     from perdure.run.experiment import execute
@@ -43,8 +49,10 @@ def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any], video: bo
             what = escape(plan.spec.curriculum)
             many = f"{count} lifetime{'s' * (count != 1)}"
             screen.print(f"{many} of {what} into {where}", highlight=False)
-            with LiveView(plan.path, screen):
-                outcomes = execute(plan, video=video)
+            # A debugger and a table that is drawn anew would fight for the terminal.
+            quiet_view = SafeConsole(stderr=True, quiet=quiet or debug)
+            with LiveView(plan.path, quiet_view):
+                outcomes = execute(plan, video=video, debug=debug)
     except Interrupted as e:
         again = shlex.join(["perdure", *sys.argv[1:]])
         tell(f"\nstopped by signal {e.signum}; nothing is lost. To resume: {again}")
@@ -58,14 +66,27 @@ def run(curriculum: str | None, quiet: bool, flags: Mapping[str, Any], video: bo
     for o in failed:
         tell(f"failed: {o.job.id}: {o.error}")
     if failed:
-        trace = finished.folder.lifetime(failed[0].job.id).error_in
+        folder = finished.folder.lifetime(failed[0].job.id)
+        if debug and Spec.parse(spec.executor).name != "serial":  # Which has printed it.
+            tell(str((folder.error() or {}).get("traceback", "")))
         tell(
-            f"{len(failed)} of {len(outcomes)} lifetimes failed (traceback: {trace}); mend the cause "
-            "and run the same command to go on"
+            f"{len(failed)} of {len(outcomes)} lifetimes failed (traceback: {folder.error_in}, or "
+            "--debug); mend the cause and run the same command to go on"
         )
+        tell(f"to repeat it from its last commit, in a debugger: {_in_debugger(sys.argv[1:])}")
     if not quiet:
         say(f"rows: {plan.path}")
     return 1 if failed else 0
+
+
+def _in_debugger(args: Sequence[str]) -> str:
+    """The command that runs what failed again, in this process, and stops there."""
+    kept: list[str] = []
+    for k, arg in enumerate(args):
+        after = k > 0 and args[k - 1] == "--executor"
+        if not after and arg not in ("--executor", "--debug") and "--executor=" not in arg:
+            kept.append(arg)
+    return shlex.join(["perdure", *kept, "--executor", "serial", "--debug"])
 
 
 def _spec(curriculum: str | None, given: dict[str, Any]) -> RunSpec:
@@ -124,8 +145,8 @@ def gallery(name: str, out: Path) -> None:
         print(path)
 
 
-def doctor() -> int:
-    """What works here."""
+def doctor(thorough: bool = False) -> int:
+    """What is installed here."""
     from perdure.cli.doctor import diagnose
 
-    return diagnose(SafeConsole())
+    return diagnose(SafeConsole(), thorough)

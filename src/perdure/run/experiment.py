@@ -18,10 +18,14 @@ from perdure.store.run import Run
 
 
 def execute(
-    plan: Plan, report: Callable[[Outcome], None] | None = None, video: bool = False
+    plan: Plan,
+    report: Callable[[Outcome], None] | None = None,
+    video: bool = False,
+    debug: bool = False,
 ) -> list[Outcome]:
     """Run every lifetime of a plan that is not done; give all outcomes. ``video`` films the first,
-    best and worst evaluation episode of each task; the rows are the same without it."""
+    best and worst evaluation episode of each task; the rows are the same without it. ``debug`` opens
+    a debugger where a lifetime fails in this process."""
     if video:
         encoder()
     plan.save()
@@ -43,7 +47,7 @@ def execute(
         if video:
             plan = replace(plan, video=True)
             _announce(plan, left)
-        executor.run(plan, left, keep)
+        executor.run(replace(plan, debug=True) if debug else plan, left, keep)
     return outcomes
 
 

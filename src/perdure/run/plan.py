@@ -59,6 +59,9 @@ class Plan:
     video: bool = False
     """Whether to film evaluation episodes. Rows do not depend on it, so it is no part of the
     specification."""
+    debug: bool = False
+    """Whether an executor in this process prints a failed lifetime's traceback and opens a debugger
+    there."""
     validated: Ground | None = None
     """What validation found, where the run was planned; a worker trusts that it was."""
 
