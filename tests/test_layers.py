@@ -11,9 +11,10 @@ import perdure
 
 ROOT = Path(perdure.__file__).parent
 RANK = {
-    "errors": 0, "arrays": 0, "spaces": 0, "padding": 1, "names": 1, "cache": 1, "types": 2, "seeds": 2,
-    "specs": 2, "agent": 3, "suite": 3, "wrappers": 4, "registry": 5, "curricula": 6, "suites": 7,
-    "agents": 7, "store": 8, "run": 9, "measure": 10, "show": 11, "testing": 12, "tuning": 12, "cli": 13, "api": 14,
+    "errors": 0, "arrays": 0, "spaces": 0, "parameters": 0, "padding": 1, "names": 1, "cache": 1, "types": 2,
+    "seeds": 2, "specs": 2, "agent": 3, "suite": 3, "curricula": 3, "wrappers": 4, "registry": 5,
+    "shared_spaces": 6, "suites": 7, "agents": 7, "store": 8, "run": 9, "measure": 10, "show": 11,
+    "testing": 12, "tuning": 12, "cli": 13, "api": 14,
 }  # fmt: skip
 BASE = {"errors", "arrays", "names", "types"}
 ONLY = {"measure": {"store", *BASE}, "show": {"store", "measure", *BASE}}
@@ -41,20 +42,21 @@ INNER = {
         {"matrix", "stats", "outlines"},
         {"metric", "compare", "sources"},
         {"benchmark", "l2m", "gem", "cw", "meta", "online"},
+        {"summary"},
         {"openloris", "metaworld", "libero", "results"},
         {"settings"},
     ),
     "show": (
         {"colours", "names", "screen", "thin", "outline"},
-        {"sheet", "listing"},
-        {"summary", "measured", "live", "leaderboard"},
+        {"sheet"},
+        {"summary", "measured", "live", "leaderboard", "listing"},
         {"report"},
         {"figures", "films", "leaderboard_page", "view"},
     ),
     "cli": (
         {"terminal", "doctor"},
-        {"verbs", "listing", "checking", "measuring", "sweeping"},
-        {"showing"},
+        {"verbs", "describing", "checking", "measuring", "sweeping"},
+        {"listing", "showing"},
         {"main"},
     ),
 }  # fmt: skip

@@ -45,6 +45,10 @@ def test_a_specification_is_read_back_as_it_was(params):
         ("optimizer={name='adamw', weight_decay=1e-4}",
          {"optimizer": {"name": "adamw", "weight_decay": 1e-4}}),
         ("network=net.py:Net", {"network": "net.py:Net"}),
+        ("tasks=[push-v3,reach-v3, 3]", {"tasks": ["push-v3", "reach-v3", 3]}),
+        ("tasks=[a,[b,{c=d-e,f=1}],]", {"tasks": ["a", ["b", {"c": "d-e", "f": 1}]]}),
+        ("x=[a,,b]", {"x": "[a,,b]"}),
+        ("x={a b=c}", {"x": "{a b=c}"}),
         ("on=true,hidden=[64, 64]", {"on": True, "hidden": [64, 64]}),
     ],
 )  # fmt: skip

@@ -10,7 +10,6 @@ import pytest
 from click.testing import CliRunner
 from gymnasium import spaces
 
-from perdure import curricula
 from perdure.cli.main import main
 from perdure.errors import CurriculumError, PerdureError, UnknownName
 from perdure.padding import PadAction, PadObservation
@@ -18,6 +17,7 @@ from perdure.registry import suite_of
 from perdure.run.guards import Observer
 from perdure.run.validate import ground_of, validate
 from perdure.run.vector import Environments
+from perdure.shared_spaces import padded
 from perdure.spaces import joined
 from perdure.store.run import Run
 from perdure.suite import Episode
@@ -122,7 +122,8 @@ def test_all_names_are_there() -> None:
 MINE = """
 import gymnasium
 from perdure import *
-from perdure.curricula import interleave, padded
+from perdure.curricula import interleave
+from perdure.shared_spaces import padded
 
 class Half(gymnasium.ObservationWrapper):
     def __init__(self, env, factor=0.5):
@@ -173,7 +174,7 @@ def test_different_sizes_are_refused_with_the_way_out(tmp_path, monkeypatch) -> 
     found = run(tmp_path, "mine.py:unpadded", "-a", "q")
     assert found.exit_code == 2
     assert re.search(
-        r"Acrobot-v1 is Box.*CartPole-v1 has Box.*curricula\.padded\(tasks\)", found.output
+        r"Acrobot-v1 is Box.*CartPole-v1 has Box.*shared_spaces\.padded\(tasks\)", found.output
     )
 
 
@@ -207,7 +208,7 @@ def test_what_is_seen_is_joined_and_what_is_done_is_not() -> None:
     )
     with pytest.raises(CurriculumError, match=r"action space .*padded\(tasks\)"):
         validate(sequence(pendulum, scaled))
-    validate(sequence(*curricula.padded([pendulum, scaled])))
+    validate(sequence(*padded([pendulum, scaled])))
 
 
 def test_joined_spaces() -> None:
@@ -249,15 +250,15 @@ def test_padded_observations_and_actions() -> None:
 
 def test_padded_tasks_share_their_spaces() -> None:
     tasks = [Task("gym", n) for n in ("CartPole-v1", "Acrobot-v1", "MountainCar-v0")]
-    made = curricula.padded(tasks)
+    made = padded(tasks)
     ground = validate(sequence(*made))
     assert ground.observation_space.shape == (6,) and ground.action_space == spaces.Discrete(3)
     assert dict(made[1].params) == {}
-    again = curricula.padded(made)
+    again = padded(made)
     assert [t.key for t in again] == [t.key for t in made]
     with pytest.raises(CurriculumError, match="padded: the action spaces"):
-        curricula.padded([tasks[0], Task("gym", "Pendulum-v1")])
-    assert curricula.padded([]) == []
+        padded([tasks[0], Task("gym", "Pendulum-v1")])
+    assert padded([]) == []
 
 
 def test_data_are_shown_as_the_wrappers_say() -> None:

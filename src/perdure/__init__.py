@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from perdure.agent import Agent
     from perdure.api import Run, experiment
     from perdure.suite import Suite
+    from perdure.suites.vision.own import from_arrays, from_dataset, from_folder
     from perdure.tuning import sweep
     from perdure.types import (
         Block,
@@ -39,8 +40,11 @@ _HOMES = {
     "Agent": "perdure.agent",
     "Run": "perdure.api",
     "Suite": "perdure.suite",
-    "sweep": "perdure.tuning",
     "experiment": "perdure.api",
+    "sweep": "perdure.tuning",
+    "from_arrays": "perdure.suites.vision.own",
+    "from_dataset": "perdure.suites.vision.own",
+    "from_folder": "perdure.suites.vision.own",
 }
 _MODULES = ("curricula", "errors", "testing")
 __all__ = [
@@ -60,6 +64,9 @@ __all__ = [
     "adapt",
     "evaluate",
     "experiment",
+    "from_arrays",
+    "from_dataset",
+    "from_folder",
     "learn",
     "sweep",
 ]

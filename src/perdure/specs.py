@@ -1,7 +1,7 @@
 """The grammar of specifications: ``[label=]name[,key=value…]``, and calling what one names.
 
 A name is a registered one or ``file.py:Object``, or several joined by ``+``; values are TOML, bare
-words are strings.
+words are strings, within lists and tables too: ``tasks=[push-v3, reach-v3]``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from perdure.errors import SpecError, UnknownName
 from perdure.names import check_name
+from perdure.parameters import field_types, misfit, parameters_of, refused
 
 Record = TypeVar("Record")
 Self = TypeVar("Self")
@@ -73,7 +74,7 @@ class Spec:
                 return tuple(out)
 
     def __str__(self) -> str:
-        text = ",".join([self.name, *(f"{k}={_show(v)}" for k, v in self.params.items())])
+        text = ",".join([self.name, *(f"{k}={shown(v)}" for k, v in self.params.items())])
         return f"{self.label}={text}" if self.label else text
 
     @property
@@ -118,7 +119,7 @@ def _value(text: str) -> Any:
     try:
         found = tomllib.loads(f"x = {text}")
     except tomllib.TOMLDecodeError:
-        return text
+        return _bare(text)
     except RecursionError:
         raise SpecError(
             f"{text[:40]!r}… holds lists or tables in each other, too deep to read"
@@ -126,7 +127,20 @@ def _value(text: str) -> Any:
     return found["x"] if found.keys() == {"x"} else text
 
 
-def _show(value: Any) -> str:
+def _bare(text: str) -> Any:
+    """A list or table that holds words without quotes; all else is such a word itself."""
+    inner = text[1:-1].strip().removesuffix(",")
+    if text[:1] == "[" and text[-1:] == "]" and inner:
+        items = [item.strip() for item in _split(inner)]
+        return [_value(item) for item in items] if all(items) else text
+    if text[:1] == "{" and text[-1:] == "}":
+        pairs = [item.partition("=") for item in _split(inner)]
+        if all(eq and key.strip().isidentifier() and v.strip() for key, eq, v in pairs):
+            return {key.strip(): _value(v.strip()) for key, _, v in pairs}
+    return text
+
+
+def shown(value: Any) -> str:
     """A value as :meth:`Spec.parse` reads it back: as TOML, strings bare where that is the same."""
     if isinstance(value, bool):
         return str(value).lower()
@@ -142,7 +156,7 @@ def _show(value: Any) -> str:
 
 def _inside(value: Any) -> str:
     """A value within a list or table, where no string is bare."""
-    return _quoted(value) if isinstance(value, str) else _show(value)
+    return _quoted(value) if isinstance(value, str) else shown(value)
 
 
 def _quoted(text: str) -> str:
@@ -156,23 +170,28 @@ def _quoted(text: str) -> str:
 
 def _word(value: Any) -> str:
     """A value as part of a folder's name."""
+    if isinstance(value, Mapping):
+        return "-".join(f"{k}-{_word(v)}" for k, v in value.items())
+    if isinstance(value, (list, tuple)):
+        return "-".join(map(_word, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def call_with(what: str, function: Callable[..., Any], *args: Any, **params: Any) -> Any:
-    """Call a constructor with user-given parameters; a bad name gets a did-you-mean."""
+    """Call a constructor with user-given parameters; a bad name gets a did-you-mean, a value of
+    another type than the parameter's is refused."""
     signature = inspect.signature(function)
-    names = [
-        p.name
-        for p in signature.parameters.values()
-        if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
-    ]
+    known = parameters_of(function)
+    names = list(known)
     open_ended = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
     for name in params:
         if name not in names and not open_ended:
             raise UnknownName(
                 f"parameter of {what}", name, names, f"(it takes: {', '.join(names) or 'none'})"
             )
+        expected = misfit(params[name], known[name].annotation) if name in known else ""
+        if expected:
+            raise SpecError(refused(what, name, params[name], expected))
     try:
         signature.bind(*args, **params)
     except TypeError as e:
@@ -201,7 +220,9 @@ def takes_fields(
 
         own, fields = (inspect.signature(f).parameters.values() for f in (init, record))
         before = [p.replace(kind=p.POSITIONAL_ONLY) for p in list(own)[:2]]
-        flat.__signature__ = inspect.Signature([*before, *fields])  # type: ignore[attr-defined]
+        kinds = field_types(record) if isinstance(record, type) else {}
+        typed = [p.replace(annotation=kinds.get(p.name, p.annotation)) for p in fields]
+        flat.__signature__ = inspect.Signature([*before, *typed])  # type: ignore[attr-defined]
         return flat
 
     return wrap

@@ -47,6 +47,14 @@ class Suite(Protocol):
         decides an episode."""
         raise CurriculumError(f"{task.id} has no environment: give it epochs or batches")
 
+    def about(self, task: Task) -> str:
+        """What a task is, in a line, for ``perdure ls tasks``. By default its first instruction."""
+        return next(iter(self.instructions(task)), "")
+
+    def has_env(self, task: Task) -> bool:
+        """Whether the task can be played. By default, whether the suite has environments at all."""
+        return type(self).env is not Suite.env
+
     def instructions(self, task: Task) -> Sequence[str]:
         """The task's instruction in one or several phrasings; none by default."""
         return ()

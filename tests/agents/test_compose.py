@@ -100,7 +100,7 @@ def test_what_is_no_strategy_is_refused(mine, tmp_path):
         ("ppo,roll_out=5", "parameter of agent ppo 'roll_out'.* did you mean 'rollout'"),
         ("ewc+ppo,strengt=5", "parameter of strategy ewc 'strengt'.* did you mean 'strength'"),
         ("ppo,rollout=2.5", "ppo: rollout must be a whole number, got 2.5"),
-        ("ppo,lr=high", "ppo: lr must be from 0 to inf, got 'high'"),
+        ("ppo,lr=high", "agent ppo: lr must be a number, got 'high'"),
         ("te,gamma=1.5", "te: gamma must be from 0 to 1, got 1.5"),
         ("dqn,batch=20,replay=10", "dqn: batch must be from 1 to 10, got 20"),
     ],

@@ -170,7 +170,7 @@ def test_check(name, code, words):
 def test_doctor():
     done = perdure("doctor")
     assert done.returncode == 0, done.stdout
-    assert "core" in done.stdout and "works" in done.stdout
+    assert "core" in done.stdout and "installed" in done.stdout
     lines = [line for line in done.stdout.splitlines() if " data " in line]
     assert [line.split()[0] for line in lines] == ["openloris"], "suites that read data, no other"
 

@@ -187,12 +187,12 @@ def test_the_summary_has_n_and_says_what_was_forgotten(tmp_path, capsys):
         out=str(tmp_path / "x"), executor="serial",
     )  # fmt: skip
     table, numbers = summarise(run)
-    assert numbers["q"]["acquired"] > 0.9 and numbers["q"]["forgotten"] > 0.4
-    assert abs(numbers["random"]["forgotten"]) < 0.35
+    assert numbers["q"]["acquired"] > 0.9 and numbers["q"]["forgetting"] > 0.4
+    assert abs(numbers["random"]["forgetting"]) < 0.35
     table.show()
     by_task(run).show()
     shown = capsys.readouterr().out
-    assert "success" in shown and "goal-sw" in shown and "± " in shown
+    assert "success" in shown and "goal-sw" in shown and "forgetting ↓" in shown and "[" in shown
 
 
 MIXED = """

@@ -1,8 +1,10 @@
-"""Which parts work on this machine, and what to do about those that do not."""
+"""What is installed on this machine and what it is for, and what to do about what is not."""
 
 from __future__ import annotations
 
 import ctypes.util
+import importlib.metadata
+import importlib.util
 import os
 import platform
 import shutil
@@ -11,16 +13,32 @@ import sys
 from pathlib import Path
 
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 import perdure
-from perdure.errors import PerdureError
+from perdure.errors import PerdureError, install_command
 from perdure.registry import EXTRAS, entries, suite
+from perdure.show.sheet import Sheet
 
 CORE = ("numpy", "scipy", "gymnasium", "pyarrow", "matplotlib", "jinja2", "click", "rich")
+PURPOSES = {
+    "core": "running, measuring, reports",
+    "torch": "learners and strategies",
+    "minigrid": "suite minigrid",
+    "sb3": "agent sb3",
+    "metaworld": "suite metaworld",
+    "libero": "suite libero",
+    "openloris": "suite openloris",
+    "vision": "digits of suite vision",
+    "video": "perdure run --video",
+    "tensorboard": "perdure export --format tensorboard",
+}
 RENDERING = {"EGL": "libegl1", "OSMesa": "libosmesa6"}
 NEEDS_RENDERING = tuple(name for name, modules in EXTRAS.items() if "mujoco" in modules)
+
+
+def missing(modules: tuple[str, ...]) -> list[str]:
+    """Those of some modules that are not there. None is imported, which for torch takes seconds."""
+    return [m for m in modules if importlib.util.find_spec(m) is None]
 
 
 def probe(modules: tuple[str, ...]) -> str:
@@ -32,8 +50,9 @@ def probe(modules: tuple[str, ...]) -> str:
     return (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
 
 
-def diagnose(console: Console) -> int:
-    """Print the findings; 1 if something that is installed does not work."""
+def diagnose(console: Console, thorough: bool = False) -> int:
+    """Print the findings; 1 if something that is installed does not work, which only ``thorough``
+    finds out: it imports everything."""
     console.print(
         f"perdure {perdure.__version__}, Python {platform.python_version()} on "
         f"{platform.platform()}, {len(os.sched_getaffinity(0))} cores, "
@@ -41,36 +60,48 @@ def diagnose(console: Console) -> int:
         highlight=False,
     )
     broken = False
-    table = Table(box=None, pad_edge=False)
-    for column in ("part", "state", "to mend it"):
-        table.add_column(column)
+    head = ("part", "for", "state", "to mend it")
+    table = Sheet("", head, words=head)
     for name, modules in {"core": CORE, **EXTRAS}.items():
-        error = probe(modules)
-        if not error:
-            table.add_row(name, "[green]works[/green]", "")
-        elif "ModuleNotFoundError" in error and any(f"'{m}'" in error for m in modules):
-            fix = "pip install perdure" if name == "core" else f"pip install 'perdure\\[{name}]'"
-            broken |= name == "core"
-            table.add_row(name, "[yellow]not installed[/yellow]", fix)
-        else:
-            broken = True
-            table.add_row(name, "[red]broken[/red]", error)
+        state, fix = _state(name, modules, thorough)
+        broken |= state == "broken" or (name == "core" and "not installed" in state)
+        table.rows.append((name, PURPOSES[name], state, fix))
     libraries = {lib: ctypes.util.find_library(lib) for lib in RENDERING}
+    images = f"images from {', '.join(NEEDS_RENDERING)}"
     if any(libraries.values()):
-        table.add_row("rendering", "[green]works[/green]", "")
+        there = ", ".join(lib for lib, found in libraries.items() if found)
+        table.rows.append(("rendering", images, there, ""))
     else:
-        packages = " ".join(RENDERING.values())
-        table.add_row(
-            "rendering",
-            "[yellow]no EGL or OSMesa[/yellow]",
-            f"apt-get install {packages} (for images from {', '.join(NEEDS_RENDERING)})",
-        )
+        fix = f"apt-get install {' '.join(RENDERING.values())}"
+        table.rows.append(("rendering", images, "no EGL or OSMesa", fix))
     for name in entries("suites"):
         row = _data(name)
         if row is not None:
-            table.add_row(f"{name} data", *row)
-    console.print(table)
+            table.rows.append((f"{name} data", f"suite {name}", *row))
+    table.show()
+    if not thorough:
+        console.print("perdure doctor --thorough imports everything (half a minute)", style="dim")
     return 1 if broken else 0
+
+
+def _state(name: str, modules: tuple[str, ...], thorough: bool) -> tuple[str, str]:
+    """What is known of a part, and what to do."""
+    gone = missing(modules)
+    if gone:
+        return f"not installed ({', '.join(gone)})", install_command(name)
+    error = probe(modules) if thorough else ""
+    if error:
+        return "broken", error
+    word = "works" if thorough else "installed"
+    return f"{word} {_version(modules[0]) if name != 'core' else ''}".rstrip(), ""
+
+
+def _version(module: str) -> str:
+    """The version of what brings a module; '' where that cannot be told."""
+    try:
+        return importlib.metadata.version(module)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
 
 
 def _data(name: str) -> tuple[str, str] | None:
@@ -82,5 +113,5 @@ def _data(name: str) -> tuple[str, str] | None:
     try:
         folder = found.data_folder()
     except (PerdureError, ImportError) as e:
-        return "[yellow]not here[/yellow]", escape(str(e))
-    return (f"[green]{escape(str(folder))}[/green]", "") if folder is not None else None
+        return "not here", str(e)
+    return (str(folder), "") if folder is not None else None

@@ -9,12 +9,23 @@ from collections.abc import Sequence
 from perdure import registry
 from perdure.cli.terminal import tell
 from perdure.registry import Part
-from perdure.show.listing import show_listing
+from perdure.show.listing import show_details, show_listing
 from perdure.specs import Spec
+from perdure.types import Task
 
 
-def ls(parts: Sequence[str], as_json: bool) -> None:
-    """Names and descriptions."""
+def ls(parts: Sequence[str], name: str | None, as_json: bool) -> None:
+    """Names and descriptions; of one name all there is to know."""
+    if name is not None and parts[0] != "tasks":
+        from perdure.cli.describing import describe
+
+        known = describe(parts[0], name)
+        if as_json:
+            print(json.dumps(known[0] if len(known) == 1 else known, indent=1, default=str))
+        else:
+            for item in known:
+                show_details(item)
+        return
     found: dict[str, list[dict[str, str]]] = {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -24,9 +35,7 @@ def ls(parts: Sequence[str], as_json: bool) -> None:
             elif part == "metrics":
                 found[part] = _metrics()
             elif part == "tasks":
-                found[part] = _tasks()
-            elif part == "strategies":
-                found[part] = [_with_learners(entry) for entry in _entries("strategies")]
+                found[part] = _tasks(name)
             else:
                 found[part] = _entries(part)  # type: ignore[arg-type]
     for w in caught:
@@ -34,16 +43,22 @@ def ls(parts: Sequence[str], as_json: bool) -> None:
     if as_json:
         print(json.dumps(found if len(parts) > 1 else found[parts[0]], indent=1))
         return
+    if name is not None:
+        found = {f"tasks of {name}: {registry.entries('suites')[name].about}": found["tasks"]}
     show_listing(found)
 
 
-def _tasks() -> list[dict[str, str]]:
-    out = []
-    for entry in _entries("suites"):
-        for task in registry.load("suites", entry["name"]).tasks():
-            about = ", ".join(f"{k}={v}" for k, v in task.params.items())
-            out.append({"name": task.id, "about": about})
-    return out
+def _tasks(name: str | None) -> list[dict[str, str]]:
+    """The tasks of all suites, or of one with what each is."""
+    if name is not None:
+        suite = registry.suite(name)
+        return [{"name": t.id, "about": _task(t, suite.about(t))} for t in suite.tasks()]
+    suites = (registry.load("suites", entry["name"]) for entry in _entries("suites"))
+    return [{"name": t.id, "about": _task(t)} for suite in suites for t in suite.tasks()]
+
+
+def _task(task: Task, about: str = "") -> str:
+    return "; ".join(filter(None, (about, ", ".join(f"{k}={v}" for k, v in task.params.items()))))
 
 
 def _entries(part: Part) -> list[dict[str, str]]:
@@ -60,16 +75,6 @@ def _entries(part: Part) -> list[dict[str, str]]:
             item["presets"] = f"presets: {', '.join(entry.presets)}"
         out.append(item)
     return out
-
-
-def _with_learners(item: dict[str, str]) -> dict[str, str]:
-    """A strategy's line with the learners it works with."""
-    try:
-        from perdure.agents.strategies.base import works_with
-    except ModuleNotFoundError:
-        return item  # Without torch there is nothing it could work with.
-    able, _ = works_with(registry.load("strategies", item["name"]))
-    return {**item, "works with": f"works with {', '.join(able)}"}
 
 
 def _metrics() -> list[dict[str, str]]:

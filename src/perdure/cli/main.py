@@ -46,19 +46,26 @@ class Group(click.Group):
             from perdure.cli.terminal import tell
             from perdure.store.plain import clipped
 
+            if ctx.params.get("debug"):
+                import traceback
+
+                tell("".join(traceback.format_exception(e)))
             tell(clipped(f"perdure: {type(e).__name__}: {e}", 20_000))
             sys.exit(2)
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(perdure.__version__, prog_name="perdure")
-def main() -> None:
+@click.option("--debug", is_flag=True, help="Print errors with their traceback.")
+def main(debug: bool) -> None:
     """Does what your agent learned perdure?"""
 
 
 @main.command()
 @click.argument("curriculum", required=False)
-@click.option("--agent", "-a", "agents", multiple=True, help="NAME[,key=value…]; repeatable.")
+@click.option("--agent", "-a", "agents", multiple=True, metavar="[LABEL=]NAME[,KEY=VALUE…]",
+              help="perdure ls agents NAME has its parameters; repeatable.")  # fmt: skip
+@click.option("--steps", type=int, help="Parameter steps of the curriculum or task.")
 @click.option("--lifetimes", "-n", type=int, help="Lifetimes per agent (1).")
 @click.option("--seed", "-s", type=int, help="Seed of the first lifetime; they count up (0).")
 @click.option("--out", "-o", help="Folder of the run (runs/CURRICULUM).")
@@ -69,15 +76,24 @@ def main() -> None:
 @click.option("--checkpoint", type=int, help="Commit every so many steps (50000).")
 @click.option("--video", is_flag=True, help="Film the first, best and worst evaluations.")
 @click.option("--mix-code", is_flag=True, help="Also if code changed since earlier lifetimes.")
+@click.option("--debug", is_flag=True,
+              help="Print tracebacks; with --executor serial, open a debugger where it fails.")  # fmt: skip
 @click.option("--quiet", "-q", is_flag=True, help="No progress, no table.")
-def run(curriculum: str | None, video: bool, mix_code: bool, quiet: bool, **flags: Any) -> None:
-    """Run agents through CURRICULUM (a name, file.py:function, or spec.toml).
+def run(
+    curriculum: str | None, video: bool, mix_code: bool, debug: bool, quiet: bool, **flags: Any
+) -> None:
+    """Run agents through CURRICULUM: its name, a task's, file.py:function, or spec.toml.
+
+    Names take parameters: gym/CartPole-v1,steps=5000 or metaworld/sequence,tasks=[reach,push]. An
+    agent may have a label, by which results and folders are called: fast=ppo,lr=1e-3. A strategy and
+    a learner are joined by +: ewc+classifier. Values are TOML; words need no quotes.
 
     The same command again resumes; a finished run returns at once.
     """
     from perdure.cli import verbs
 
-    sys.exit(verbs.run(curriculum, quiet, flags, video, mix_code))
+    click.get_current_context().find_root().params["debug"] |= debug
+    sys.exit(verbs.run(curriculum, quiet, flags, video, mix_code, debug))
 
 
 @main.command()
@@ -276,13 +292,18 @@ def view(folders: tuple[Path, ...], port: int, anyway: bool) -> None:
 
 @main.command()
 @click.argument("part", required=False, type=click.Choice((*PARTS, "tasks")))
+@click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
-def ls(part: str | None, as_json: bool) -> None:
+def ls(part: str | None, name: str | None, as_json: bool) -> None:
     """List what there is: suites, curricula, agents, strategies, metrics, executors; and, if asked for,
-    the tasks of all suites."""
+    the tasks of all suites.
+
+    With a NAME, all there is to know of one: its parameters with types and defaults, presets and
+    docstring. perdure ls agents ppo, ls curricula gym/sequence, ls tasks SUITE.
+    """
     from perdure.cli import listing
 
-    listing.ls(PARTS if part is None else (part,), as_json)
+    listing.ls(PARTS if part is None else (part,), name, as_json)
 
 
 @main.command()
@@ -318,11 +339,12 @@ def gallery(suite: str, out: Path | None) -> None:
 
 
 @main.command()
-def doctor() -> None:
-    """Say which extras work here, and how to mend those that do not."""
+@click.option("--thorough", is_flag=True, help="Import everything: finds what is broken, slowly.")
+def doctor(thorough: bool) -> None:
+    """Say what is installed here and what for, and how to install the rest."""
     from perdure.cli import verbs
 
-    sys.exit(verbs.doctor())
+    sys.exit(verbs.doctor(thorough))
 
 
 def entry() -> None:

@@ -129,7 +129,7 @@ def compare(
         return 1
     estimates_table(results, family, better).show()
     verdicts_table(family, better).show()
-    for line in remarks(results, list(better)):
+    for line in remarks(results, [s.metric for s in family.summaries]):
         remark(line)
     if json_file is not None:
         found = {"preset": results.preset, "measure": results.measure, **family.as_dict()}
@@ -153,12 +153,15 @@ def compared(
     from perdure.measure.compare import compare_metrics
     from perdure.measure.l2m import CORE
 
-    chosen = names or CORE
-    results = measured(paths, preset, ste, chosen, flags, not anyway, quiet)
+    asked = names or ([] if preset == "paper" else CORE)
+    results = measured(paths, preset, ste, asked, flags, not anyway, quiet)
+    chosen = names or results.headline or CORE
     better: dict[str, str] = {m.name: m.better for m in choose(chosen)}
     if not results.lifetimes:
         return results, None, better
     table = results.table()
+    if not names:
+        table = {m: table[m] for m in chosen if m in table}
     defined = {
         m: scores for m, scores in table.items()
         if any(not isnan(v) for seeds in scores.values() for v in seeds.values())

@@ -43,11 +43,10 @@ def leaderboard(
 ) -> int:
     """Rankings in the terminal, and as a page."""
     from perdure.show import leaderboard_page as pages
-    from perdure.show.leaderboard import DEFAULT
     from perdure.show.leaderboard import leaderboard as rank
     from perdure.store.files import write_output
 
-    board = rank(folder, choose(names) if names else DEFAULT, curriculum=curriculum)
+    board = rank(folder, choose(names) if names else (), known=choose(()), curriculum=curriculum)
     for ranking in board.rankings:
         pages.table(ranking).show()
         for line in pages.remarks(ranking):

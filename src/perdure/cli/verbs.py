@@ -15,8 +15,10 @@ from perdure import registry
 from perdure.cli.terminal import say, tell
 from perdure.errors import Interrupted, SpecError
 from perdure.show.screen import SafeConsole
+from perdure.specs import Spec
 
 if TYPE_CHECKING:
+    from perdure.run.spec import RunSpec
     from perdure.store.run import Run
 
 
@@ -26,26 +28,18 @@ def run(
     flags: Mapping[str, Any],
     video: bool = False,
     mix_code: bool = False,
+    debug: bool = False,
 ) -> int:
     """Plan, execute, summarise."""
     from perdure.run.executors import make_executor
     from perdure.run.experiment import execute, prepare
     from perdure.run.plan import make_plan
     from perdure.run.signals import interruptible
-    from perdure.run.spec import RunSpec
     from perdure.show.live import LiveView
     from perdure.show.summary import by_task, summarise
     from perdure.store.run import Run
 
-    given = {k: v for k, v in flags.items() if v not in (None, ())}
-    if curriculum is None:
-        raise SpecError("name a curriculum (perdure ls curricula), file.py:function or spec.toml")
-    if curriculum.endswith(".toml"):
-        spec = RunSpec.from_toml(Path(curriculum), **given)
-    else:
-        if "agents" not in given:
-            raise SpecError("name at least one agent: --agent NAME (perdure ls agents)")
-        spec = RunSpec(curriculum, **given)
+    spec = _spec(curriculum, {k: v for k, v in flags.items() if v not in (None, ())})
     make_executor(spec.executor)
     screen = SafeConsole(stderr=True, quiet=quiet)
     try:
@@ -56,8 +50,10 @@ def run(
             what = escape(plan.spec.curriculum)
             many = f"{count} lifetime{'s' * (count != 1)}"
             screen.print(f"{many} of {what} into {where}", highlight=False)
-            with LiveView(plan.path, screen):
-                outcomes = execute(plan, video=video, prepared=True)
+            # A debugger and a table that is drawn anew would fight for the terminal.
+            quiet_view = SafeConsole(stderr=True, quiet=quiet or debug)
+            with LiveView(plan.path, quiet_view):
+                outcomes = execute(plan, video=video, prepared=True, debug=debug)
     except Interrupted as e:
         again = shlex.join(["perdure", *sys.argv[1:]])
         tell(f"\nstopped by signal {e.signum}; nothing is lost. To resume: {again}")
@@ -71,14 +67,49 @@ def run(
     for o in failed:
         tell(f"failed: {o.job.id}: {o.error}")
     if failed:
-        trace = finished.folder.lifetime(failed[0].job.id).error_in
+        folder = finished.folder.lifetime(failed[0].job.id)
+        if debug and Spec.parse(spec.executor).name != "serial":  # Which has printed it.
+            tell(str((folder.error() or {}).get("traceback", "")))
         tell(
-            f"{len(failed)} of {len(outcomes)} lifetimes failed (traceback: {trace}); mend the cause "
-            "and run the same command to go on (with --mix-code, if code has changed by then)"
+            f"{len(failed)} of {len(outcomes)} lifetimes failed (traceback: {folder.error_in}, or "
+            "--debug); mend the cause and run the same command to go on (with --mix-code, if code has "
+            "changed by then)"
         )
+        tell(f"to repeat it from its last commit, in a debugger: {_in_debugger(sys.argv[1:])}")
     if not quiet:
         say(f"rows: {plan.path}")
     return 1 if failed else 0
+
+
+def _in_debugger(args: Sequence[str]) -> str:
+    """The command that runs what failed again, in this process, and stops there."""
+    kept: list[str] = []
+    for k, arg in enumerate(args):
+        after = k > 0 and args[k - 1] == "--executor"
+        if not after and arg not in ("--executor", "--debug") and "--executor=" not in arg:
+            kept.append(arg)
+    return shlex.join(["perdure", *kept, "--executor", "serial", "--debug"])
+
+
+def _spec(curriculum: str | None, given: dict[str, Any]) -> RunSpec:
+    """The specification that a name or a TOML file and the flags make."""
+    from perdure.run.spec import RunSpec
+
+    steps = given.pop("steps", None)
+    if curriculum is None:
+        raise SpecError(
+            "name a curriculum (perdure ls curricula), a task, file.py:function or spec.toml"
+        )
+    if curriculum.endswith(".toml"):
+        spec = RunSpec.from_toml(Path(curriculum), **given)
+    else:
+        if "agents" not in given:
+            raise SpecError("name at least one agent: --agent NAME (perdure ls agents)")
+        spec = RunSpec(curriculum, **given)
+    if steps is None:
+        return spec
+    named = Spec.parse(spec.curriculum)
+    return replace(spec, curriculum=str(replace(named, params={**named.params, "steps": steps})))
 
 
 def _tell_repeats(finished: Run, jobs: Sequence[str], quiet: bool) -> None:
@@ -116,8 +147,8 @@ def gallery(name: str, out: Path) -> None:
         print(path)
 
 
-def doctor() -> int:
-    """What works here."""
+def doctor(thorough: bool = False) -> int:
+    """What is installed here."""
     from perdure.cli.doctor import diagnose
 
-    return diagnose(SafeConsole())
+    return diagnose(SafeConsole(), thorough)

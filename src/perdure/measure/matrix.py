@@ -148,10 +148,14 @@ class Matrix:
                     break
         return out
 
+    def acquired_by_task(self) -> dict[str, float]:
+        """For each learned task: the score right after it was last learned."""
+        return {self.tasks[c[1]]: float(self.values[c]) for c in self._after_own()}
+
     def acquired(self) -> float:
         """Mean score on each learned task right after it was last learned."""
-        cells = self._after_own()
-        return float(np.mean([self.values[c] for c in cells])) if cells else nan
+        scores = list(self.acquired_by_task().values())
+        return float(np.mean(scores)) if scores else nan
 
     def last(self) -> dict[str, float]:
         """For each learned task: the score at the last evaluation that holds it."""

@@ -10,43 +10,10 @@ An episode succeeds if the goal was reached at any step, or, more strictly, stil
 
 from __future__ import annotations
 
-from math import nan
-
-import numpy as np
-
 from perdure.measure.benchmark import Benchmark
 from perdure.measure.meta import adaptations, by_stage, over_tasks
-from perdure.measure.metric import LifetimeData, Score, mean_over_tasks, metric
-
-
-def _final_rates(life: LifetimeData, column: str) -> Score:
-    history = life.history
-    if column not in history.columns:
-        return Score(nan, reason=f"the rows hold no {column}")
-    values = history.values(column)
-    scored = ~history.learning & ~history.before & history.complete & ~np.isnan(values)
-    if not scored.any():
-        return Score(nan, reason=f"no task was evaluated on {column}")
-    learned = history.block[history.learning & ~history.adapt & ~history.before]
-    rates, adapted, stale = {}, [], []
-    task, block, adapt, values = (
-        x[scored] for x in (history.task, history.block, history.adapt, values)
-    )
-    for code in np.unique(task):
-        name, own = history.tasks[code], task == code
-        last = own & (block == block[own][-1])
-        rates[name] = float(values[last].mean())
-        if adapt[last][0]:
-            adapted.append(name)
-        if len(learned) and block[last][0] < learned[-1]:
-            stale.append(name)
-    score = mean_over_tasks(rates)
-    notes = list(score.notes)
-    if adapted:
-        notes.append(f"after adapting: {', '.join(adapted)}")
-    if stale:
-        notes.append(f"not evaluated after the last learning: {', '.join(stale)}")
-    return Score(score.value, score.per_task, notes=tuple(notes))
+from perdure.measure.metric import LifetimeData, Score, metric
+from perdure.measure.summary import final_rates
 
 
 @metric("metaworld.success", better="higher", needs=("success",), title="Success")
@@ -55,7 +22,7 @@ def success(life: LifetimeData) -> Score:
 
     (1/N) Σ_j s_j, where s_j is the share for task j. This is what the benchmark's tables report.
     """
-    return _final_rates(life, "success")
+    return final_rates(life, "success")
 
 
 @metric("metaworld.success_end", better="higher")
@@ -64,7 +31,7 @@ def success_end(life: LifetimeData) -> Score:
 
     (1/N) Σ_j e_j, where e_j is the share for task j; never above ``metaworld.success``.
     """
-    return _final_rates(life, "success_end")
+    return final_rates(life, "success_end")
 
 
 @metric("metaworld.success_before", better="higher", needs=("success",), title="Before adapting")

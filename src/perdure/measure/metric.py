@@ -23,6 +23,7 @@ import numpy as np
 
 from perdure.errors import MeasureError, UnknownName
 from perdure.measure.matrix import Matrix, evaluation_matrix
+from perdure.measure.stats import Estimate, mean_interval, share_interval
 from perdure.store.history import History
 
 if TYPE_CHECKING:
@@ -57,6 +58,9 @@ class Score:
     reason: str = ""
     notes: tuple[str, ...] = ()
     """What a reader should know before trusting the value."""
+    trials: tuple[tuple[float, int], ...] = ()
+    """Share of successes and number of episodes, by task, where the agent learned nothing: what was
+    sampled are then the episodes."""
 
     def __post_init__(self) -> None:
         if isnan(self.value) and not self.reason:
@@ -174,6 +178,14 @@ def metric(
         return Metric(name, about, better, tuple(needs), function, title)
 
     return decorate
+
+
+def estimate(scores: Sequence[Score], level: float = 0.95) -> Estimate:
+    """The mean over lifetimes with its interval: Student's over lifetimes, or Wilson's over episodes
+    where the agents only were evaluated."""
+    if scores and all(s.trials for s in scores):
+        return share_interval([trial for s in scores for trial in s.trials], len(scores), level)
+    return mean_interval([s.value for s in scores], level)
 
 
 def mean_over_tasks(values: Mapping[str, float], reason: str = "") -> Score:

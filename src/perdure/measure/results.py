@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from perdure.errors import MeasureError, PerdureError
 from perdure.measure import sources
 from perdure.measure.l2m import reference
-from perdure.measure.metric import LifetimeData, Metric, Score
+from perdure.measure.metric import LifetimeData, Metric, Score, estimate
 from perdure.measure.sources import Found, Source
+from perdure.measure.stats import Estimate
+from perdure.measure.summary import headline
 from perdure.store import code
 from perdure.store.code import Record
 from perdure.store.history import History, common_measure
@@ -53,6 +55,8 @@ class Results:
     options: Mapping[str, Any]
     lifetimes: tuple[Measured, ...]
     failed: Mapping[str, str]
+    headline: tuple[str, ...] = ()
+    """The metrics that lead: those of every benchmark, of the tasks' own, and L2M's core."""
 
     @property
     def mixed(self) -> tuple[str, ...]:
@@ -67,6 +71,14 @@ class Results:
                 by_agent = out.setdefault(name, {}).setdefault(life.agent, {})
                 by_agent[life.seed if life.seed is not None else i] = score.value
         return out
+
+    def estimates(self, level: float = 0.95) -> dict[tuple[str, str], Estimate]:
+        """For each metric and agent: the mean with its interval."""
+        found: dict[tuple[str, str], list[Score]] = {}
+        for life in self.lifetimes:
+            for name, score in life.scores.items():
+                found.setdefault((name, life.agent), []).append(score)
+        return {key: estimate(scores, level) for key, scores in found.items()}
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; NaN where undefined."""
@@ -105,6 +117,10 @@ def score_json(score: Score) -> dict[str, Any]:
         out["over_time"] = [m._asdict() for m in score.over_time]
     if score.stages:
         out["stages"] = dict(score.stages)
+    if score.trials:
+        out["episodes"] = sum(n for _, n in score.trials)
+        found = estimate([score])
+        out["interval"] = [found.low, found.high]
     if score.reason:
         out["reason"] = score.reason
     if score.notes:
@@ -218,8 +234,10 @@ def measure_paper(
             continue
         notes = (*history.notes, *_without(history))
         lifetimes.append(Measured(name, history.agent, history.seed, scores, notes=notes))
+    tasks = dict.fromkeys(task for history in lives for task in history.tasks)
+    leads = tuple(m.name for m in headline(metrics, tasks))
     marks = marked(lifetimes, histories)
-    return Results("paper", measure, paper.describe(options), marks, problems)
+    return Results("paper", measure, paper.describe(options), marks, problems, leads)
 
 
 def marked(lifetimes: Sequence[Measured], histories: Mapping[str, History]) -> tuple[Measured, ...]:

@@ -11,6 +11,7 @@ remained. No result depends on the order of the lifetimes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan, sqrt
 from typing import Any, Protocol, overload
@@ -48,6 +49,8 @@ class Estimate:
     method: str
     reason: str = ""
     """Why the value or its limits are undefined (NaN); empty when they are not."""
+    episodes: int = 0
+    """Where the interval is over these instead of lifetimes."""
 
 
 @dataclass(frozen=True)
@@ -245,6 +248,28 @@ def share_limits(value: Array, error: Array, n: int, level: float) -> tuple[Arra
     centre = (value + t2 / (2 * count)) / (1 + t2 / count)
     half = np.sqrt(t2 * inner / count + (t2 / (2 * count)) ** 2) / (1 + t2 / count)
     return np.clip(centre - half, 0, value), np.clip(centre + half, value, 1)
+
+
+def share_interval(
+    trials: Sequence[tuple[float, int]], lifetimes: int, level: float = 0.95
+) -> Estimate:
+    """The mean of shares, each of so many episodes, with Wilson's interval over the episodes. For
+    agents that are only evaluated: they do not change, so that nothing makes episodes alike.
+
+    Tasks weigh the same, however many episodes they have; the interval is that of the number of
+    episodes that would leave the mean as uncertain if all were of one task.
+    """
+    check_level(level)
+    value = float(np.mean([share for share, _ in trials]))
+    episodes = sum(n for _, n in trials)
+    count = len(trials) ** 2 / sum(1 / n for _, n in trials)
+    method = "mean of shares, Wilson over episodes"
+    if count < 2:
+        reason = "1 episode: an interval needs at least 2"
+        return Estimate(value, nan, nan, lifetimes, 0, method, reason, episodes)
+    error = sqrt(max(value * (1 - value), 0.0) / count)
+    low, high = share_limits(np.array(value), np.array(error), round(count), level)
+    return Estimate(value, float(low), float(high), lifetimes, 0, method, "", episodes)
 
 
 def performance_profile(scores: ArrayLike, thresholds: ArrayLike, level: float = 0.95) -> Profile:

@@ -29,10 +29,12 @@ def execute(
     video: bool = False,
     prepared: bool = False,
     jobs: Sequence[Job] | None = None,
+    debug: bool = False,
 ) -> list[Outcome]:
     """Run every lifetime of a plan, or these of its ``jobs``, that is not done; give all outcomes.
     ``video`` films the first, best and worst evaluation episode of each task; the rows are the same
-    without it. ``prepared``: :func:`prepare` has been called."""
+    without it. ``prepared``: :func:`prepare` has been called. ``debug`` opens a debugger where a
+    lifetime fails in this process."""
     if video:
         encoder()
     if not prepared:
@@ -54,7 +56,7 @@ def execute(
         if video:
             plan = replace(plan, video=True)
             _announce(plan, left)
-        executor.run(plan, left, keep)
+        executor.run(replace(plan, debug=True) if debug else plan, left, keep)
     return outcomes
 
 

@@ -20,10 +20,10 @@ from perdure.run.loop import LifetimeLoop
 from perdure.run.mixing import check_lifetime
 from perdure.run.persistence import refuse_changed
 from perdure.run.plan import Job, Plan
-from perdure.run.progress import Progress
+from perdure.run.progress import Filming, Progress
 from perdure.run.pruning import PruningGate
 from perdure.run.repeat import Repeater
-from perdure.run.video import Recorder
+from perdure.run.video import Recorder, films_expected
 from perdure.store.layout import LifetimeFolder, RunFolder
 from perdure.store.log import Lifetime, LifetimeLog
 from perdure.store.plain import clipped
@@ -104,11 +104,12 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
 def _live(plan: Plan, job: Job, log: LifetimeLog, beat: Callable[[], None] | None) -> None:
     config, folder = plan.config(job), log.folder
     agent = plan.make_agent(job.agent, config.setup())
-    progress = Progress(config.curriculum, folder)
-    recorder = None
+    recorder = filming = None
     if plan.video:
         start = log.position["exp"] if log.position else 0
-        recorder = Recorder(folder, config.suites, start, say)
+        filming = Filming(films_expected(config.curriculum))
+        recorder = Recorder(folder, config.suites, start, say, filming)
+    progress = Progress(config.curriculum, folder, filming)
     repeater = Repeater(config)
     gate = None
     if plan.pruning:

@@ -363,7 +363,7 @@ class LifetimeLoop:
             "digest": self.state.digest,
         }
         if self.recorder is not None:
-            self.recorder.save(self.exp, lambda: self.beat(runner))
+            self.recorder.save(self.exp, lambda: self.beat(runner, done=runner is None))
         self.log.commit(self.pending, saved, position, done=runner is None)
         self.pending = []
         self.since = 0

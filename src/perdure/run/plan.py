@@ -66,6 +66,9 @@ class Plan:
     """Whether lifetimes are broken off where the sweep they belong to says so."""
     mix_code: bool = False
     """Whether lifetimes of this agent may run other code than those that are there."""
+    debug: bool = False
+    """Whether an executor in this process prints a failed lifetime's traceback and opens a debugger
+    there."""
     validated: Ground | None = None
     """What validation found, where the run was planned; a worker trusts that it was."""
 

@@ -14,13 +14,54 @@ BEAT = 0.5
 """Seconds between two signs of life."""
 GUESS = 50.0
 """Steps per episode until some have been seen."""
+FILM = 2.0
+"""Seconds per film until some have been made."""
+
+
+class Filming:
+    """How many films there are to make, and what time it takes: a part of the lifetime's work."""
+
+    def __init__(self, expected: int) -> None:
+        self.left = expected
+        self.made, self.seconds = 0, 0.0
+        self.task = ""
+        """Whose film is being made; empty while none is."""
+        self._since = 0.0
+
+    def begin(self, task: str, left: int) -> None:
+        """A film is begun, ``left`` with it are still to be made now; more may come later."""
+        self.left = max(self.left, left)
+        self.task, self._since = task, time.monotonic()
+
+    def end(self) -> None:
+        """It is made, or could not be."""
+        self.seconds += time.monotonic() - self._since
+        self.left, self.task = max(self.left - 1, 0), ""
+        self.made += 1
+
+    @property
+    def spent(self) -> float:
+        """Seconds so far, with those of the film that is being made."""
+        return self.seconds + (time.monotonic() - self._since if self.task else 0.0)
+
+    @property
+    def ahead(self) -> float:
+        """Seconds that the rest will take, at the pace so far."""
+        each = self.seconds / self.made if self.made else FILM
+        under_way = self.spent - self.seconds
+        return max(self.left * each - min(under_way, each), 0.0)
 
 
 class Progress:
     """Counts work in steps; episodes are counted at their mean length so far."""
 
-    def __init__(self, curriculum: Curriculum, folder: LifetimeFolder | None) -> None:
-        self.folder = folder
+    def __init__(
+        self,
+        curriculum: Curriculum,
+        folder: LifetimeFolder | None,
+        filming: Filming | None = None,
+    ) -> None:
+        self.folder, self.filming = folder, filming
         self.blocks = len(curriculum.fixed) if curriculum.generate is None else None
         self._plan = [[e for p in b.phases for e in p.exposures] for b in curriculum.fixed]
         if curriculum.generate is not None:
@@ -81,7 +122,14 @@ class Progress:
             if self._first is None:
                 self._first = fraction
             gained = fraction - self._first
-            eta = elapsed * (1 - fraction) / gained if gained > 0 else None
+            filmed = self.filming.spent if self.filming is not None else 0.0
+            eta = (elapsed - filmed) * (1 - fraction) / gained if gained > 0 else None
+        if (
+            self.filming is not None
+            and fraction is not None
+            and fraction < 1 + bool(self.filming.task)
+        ):
+            values, eta = self._with_films(values, self.filming, elapsed, eta)
         score = sum(self._scores) / len(self._scores) if self._scores else None
         self.folder.write_progress(
             {
@@ -94,3 +142,19 @@ class Progress:
                 "measure": self.measure,
             }
         )
+
+    def _with_films(
+        self, values: Mapping[str, Any], filming: Filming, elapsed: float, eta: float | None
+    ) -> tuple[dict[str, Any], float | None]:
+        """The same with the films that are still to be made as work that is not done."""
+        out = dict(values)
+        if filming.task:
+            out |= {"kind": "film", "task": filming.task}
+        if eta is None:
+            return out, None
+        playing = max(elapsed - filming.spent, 1e-9) + eta
+        whole = playing + filming.spent + filming.ahead
+        films = filming.spent + filming.ahead
+        done = values["fraction"] * playing + films * (filming.spent / films if films else 1.0)
+        out["fraction"] = min(done / whole, 1.0)
+        return out, eta + filming.ahead

@@ -97,7 +97,7 @@ def _apart(
     """Spaces that one agent cannot have both of, and the way out."""
     fix = "all tasks of a curriculum must share their spaces"
     if type(got) is type(expected) and isinstance(got, (Box, Discrete, MultiDiscrete)):
-        fix += "; perdure.curricula.padded(tasks) makes them alike by wrappers (docs/spaces.md)"
+        fix += "; perdure.shared_spaces.padded(tasks) makes them alike by wrappers (docs/spaces.md)"
     return CurriculumError(
         f"{where}: the {name} space of {task.id} is {got}, but {other.id} has {expected}; {fix}"
     )

@@ -27,11 +27,15 @@ Stepped = tuple[Any, list[float], list[bool], list[bool], Mapping[int, Mapping[s
 there are any."""
 
 
-def fault(where: str, error: Exception) -> PerdureError:
-    """An environment's exception as one that says where it came from, in the original words."""
+def fault(where: str, error: Exception, episode: str = "") -> PerdureError:
+    """An environment's exception as one that says where it came from, in the original words, and
+    which ``episode`` it was."""
+    if isinstance(error, EnvironmentFault):
+        return EnvironmentFault(f"{error}{episode}")
     if isinstance(error, PerdureError):
         return error
-    return EnvironmentFault(f"{where} raised {type(error).__name__}: {error} ({place_of(error)})")
+    words = f"{where} raised {type(error).__name__}: {error} ({place_of(error)})"
+    return EnvironmentFault(f"{words}{episode}")
 
 
 def make(
@@ -89,6 +93,8 @@ class Singles:
             self.close()
             raise
         self._steps = [env.step for env in self.envs]
+        self.failed: int | None = None
+        """The slot whose step raised."""
         self._numbers = _Numbers() if isinstance(action_space, spaces.Discrete) else None
 
     def reset(self, slot: int, episode: Episode) -> Any:
@@ -110,21 +116,27 @@ class Singles:
         ends: list[bool] = []
         cuts: list[bool] = []
         infos: dict[int, Mapping[str, Any]] = {}
-        for k, slot in enumerate(slots):
-            action = actions[k] if numbers is None else numbers[actions[k]]
-            seen, reward, end, cut, info = self._steps[slot](action)
-            if type(seen) is not np.ndarray or seen.shape != shape or seen.dtype != dtype:
-                seen = observer.admit(seen, where)
-            following[k] = seen
-            if type(reward) is not float or reward - reward != 0.0:
-                reward = check_reward(reward, where)
-            if (end is not True and end is not False) or (cut is not True and cut is not False):
-                end, cut = check_flag(end, "terminated", where), check_flag(cut, "truncated", where)
-            rewards.append(reward)
-            ends.append(end)
-            cuts.append(cut)
-            if info:
-                infos[k] = info
+        slot = 0
+        try:
+            for k, slot in enumerate(slots):
+                action = actions[k] if numbers is None else numbers[actions[k]]
+                seen, reward, end, cut, info = self._steps[slot](action)
+                if type(seen) is not np.ndarray or seen.shape != shape or seen.dtype != dtype:
+                    seen = observer.admit(seen, where)
+                following[k] = seen
+                if type(reward) is not float or reward - reward != 0.0:
+                    reward = check_reward(reward, where)
+                if (end is not True and end is not False) or (cut is not True and cut is not False):
+                    end = check_flag(end, "terminated", where)
+                    cut = check_flag(cut, "truncated", where)
+                rewards.append(reward)
+                ends.append(end)
+                cuts.append(cut)
+                if info:
+                    infos[k] = info
+        except Exception:
+            self.failed = slot
+            raise
         return following, rewards, ends, cuts, infos
 
     def state_of(self, slot: int) -> Any:
@@ -154,6 +166,8 @@ class Environments:
         self.tasks = [task for _, task in tasks for _ in range(count)]
         self.count, self.observer, self.action_space = count, observer, action_space
         self.parts: list[BatchedEnv] = []
+        self.episodes: dict[int, Episode] = {}
+        """What each slot was last reset with."""
         try:
             for suite, task in tasks:
                 try:
@@ -177,19 +191,36 @@ class Environments:
         """Begin an episode."""
         part, own = self._part(slot)
         where = f"{self.tasks[slot].id}.reset"
+        self.episodes[slot] = episode
         try:
             obs = part.reset(own, episode)
         except EnvironmentFault as e:
-            raise EnvironmentFault(f"{where}: {e}") from e
+            raise EnvironmentFault(f"{where}: {e}{self._played([slot])}") from e
         except Exception as e:
-            raise fault(where, e) from e
-        return self.observer.admit_first(obs, where)
+            raise fault(where, e, self._played([slot])) from e
+        try:
+            return self.observer.admit_first(obs, where)
+        except EnvironmentFault as e:
+            raise fault(where, e, self._played([slot])) from e
+
+    def _played(self, slots: Sequence[int], part: BatchedEnv | None = None) -> str:
+        """The seed of the episode that failed, in words; of several that may have, all of a few."""
+        failed = getattr(part, "failed", None)
+        known = [s for s in slots if s in self.episodes and failed in (None, s % self.count)]
+        seeds = [str(self.episodes[s].seed) for s in known]
+        if not seeds:
+            return ""
+        some = ", ".join(seeds[:4]) + ", …" * (len(seeds) > 4)
+        return (
+            f", in the episode of seed {some}" if len(seeds) == 1 else f", in one of seeds {some}"
+        )
 
     def _step_one(self, slots: list[int], actions: list[Any]) -> Stepped:
         try:
             return self.parts[0].step(slots, actions)
         except Exception as e:
-            raise fault(f"{self.tasks[0].id}.step", e) from e
+            episode = self._played(slots, self.parts[0])
+            raise fault(f"{self.tasks[0].id}.step", e, episode) from e
 
     def _step_several(self, slots: list[int], actions: list[Any]) -> Stepped:
         following = self.observer.empty(len(slots))
@@ -212,7 +243,9 @@ class Environments:
                 cuts += cut
                 infos |= {rows.start + k: info for k, info in told.items()}
         except Exception as e:
-            raise fault(f"{self.tasks[number * self.count].id}.step", e) from e
+            mine = [s for s in slots if s // self.count == number]
+            episode = self._played(mine, self.parts[number])
+            raise fault(f"{self.tasks[number * self.count].id}.step", e, episode) from e
         return following, rewards, ends, cuts, infos
 
     def _shares(self, slots: list[int]) -> list[tuple[int, list[int], slice]]:
@@ -268,7 +301,7 @@ class Environments:
             for action in actions:
                 obs = part.step([own], [action])[0][0]
         except Exception as e:
-            raise fault(f"{self.tasks[slot].id}.step", e) from e
+            raise fault(f"{self.tasks[slot].id}.step", e, self._played([slot])) from e
         return obs, actions
 
     def _pack(self, actions: list[Any]) -> Array:

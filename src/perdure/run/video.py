@@ -31,7 +31,7 @@ from gymnasium import spaces
 
 from perdure.errors import EnvironmentFault, MissingExtra
 from perdure.names import task_slug
-from perdure.run.progress import BEAT
+from perdure.run.progress import BEAT, Filming
 from perdure.run.vector import reset_env
 from perdure.store.layout import LifetimeFolder
 from perdure.store.rows import params_json
@@ -88,6 +88,11 @@ class RecordedEpisode:
         """Success first, then return."""
         return (self.success or 0.0, self.ret)
 
+    @property
+    def wanted(self) -> bool:
+        """Whether it has no film yet and can have one."""
+        return self.film is None and bool(self.actions)
+
     def entry(self, which: str) -> dict[str, Any]:
         """As it stands in the index."""
         assert self.film is not None
@@ -104,8 +109,10 @@ class Recorder:
         suites: Mapping[str, Suite],
         start: int,
         note: Callable[[str], None],
+        filming: Filming | None = None,
     ) -> None:
         self.folder, self.suites, self.note = folder, suites, note
+        self.filming = filming or Filming(0)
         self.kept: dict[tuple[str, str], dict[str, RecordedEpisode]] = {}
         """By task and parameters, then first, best and worst."""
         self.tasks: dict[tuple[str, str], Task] = {}
@@ -168,12 +175,18 @@ class Recorder:
         from perdure.agents.adapters._globals import Guest
 
         # An environment being made or drawn may draw from global generators: the agent's are safe.
+        left = len({(k, e.exp) for k, mine in self.kept.items() for e in mine.values() if e.wanted})
         with Guest(0).lent():
             for key, mine in self.kept.items():
                 made: dict[int, RecordedEpisode] = {}
                 for which, episode in mine.items():
                     if episode.exp not in made:
+                        if episode.wanted:
+                            self.filming.begin(episode.task, left)
+                            left -= 1
                         made[episode.exp] = self._filmed(key, episode, beat)
+                        if episode.wanted:
+                            self.filming.end()
                     mine[which] = made[episode.exp]
         self.watched[-1][1] = until
         kept = [
@@ -188,7 +201,7 @@ class Recorder:
     def _filmed(
         self, key: tuple[str, str], e: RecordedEpisode, beat: Callable[[], None]
     ) -> RecordedEpisode:
-        if e.film is not None or e.task in self.notes or not e.actions:
+        if e.task in self.notes or not e.wanted:
             return e
         try:
             task = self.tasks[key]
@@ -252,6 +265,11 @@ def _evaluated(curriculum: Curriculum) -> Iterable[Task]:
         if not phase.learning and not e.on_data
     }
     return found.values()
+
+
+def films_expected(curriculum: Curriculum) -> int:
+    """How many films a lifetime makes, if none is made of an episode that a later one outdoes."""
+    return len(WHICH) * len(list(_evaluated(curriculum)))
 
 
 def _open(suite: Suite, task: Task) -> gymnasium.Env[Any, Any]:

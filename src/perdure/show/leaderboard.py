@@ -14,21 +14,21 @@ from pathlib import Path
 from typing import Any
 
 from perdure.errors import MeasureError, UnknownName
-from perdure.measure import sources
-from perdure.measure.gem import acc
-from perdure.measure.l2m import CORE, paper
+from perdure.measure import sources, summary
 from perdure.measure.l2m import metrics as l2m_metrics
-from perdure.measure.metric import Metric
+from perdure.measure.l2m import paper
+from perdure.measure.metric import Metric, estimate
 from perdure.measure.outlines import stored_blocks
 from perdure.measure.results import MIXED, Measured, measure_paper, read_all
-from perdure.measure.stats import Estimate, mean_interval
+from perdure.measure.stats import Estimate
 from perdure.store.history import History
 from perdure.store.layout import SPEC, runs_below
 from perdure.store.run import Run
 from perdure.store.survey import listed
 
-DEFAULT: tuple[Metric, ...] = (acc, *(m for m in l2m_metrics if m.name in CORE))
-"""Average final performance, by which agents are ranked, and L2M's core metrics."""
+DEFAULT: tuple[Metric, ...] = (*summary.metrics, *l2m_metrics)
+"""What a headline is chosen from: final performance, by which agents are ranked, forgetting, success,
+and L2M's core metrics."""
 
 
 @dataclass(frozen=True)
@@ -134,15 +134,16 @@ class _Found:
 
 def leaderboard(
     folder: Path,
-    metrics: Sequence[Metric] = DEFAULT,
+    metrics: Sequence[Metric] = (),
     *,
+    known: Sequence[Metric] = DEFAULT,
     curriculum: str | None = None,
     options: paper.PaperOptions | None = None,
     level: float = 0.95,
 ) -> Board:
     """Rank the agents of all runs at or below a folder, one ranking for each curriculum.
 
-    The first metric decides. ``curriculum`` chooses one by its name or the beginning of its
+    The first metric decides; where none is given, what leads everywhere of those ``known`` is shown. ``curriculum`` chooses one by its name or the beginning of its
     fingerprint.
     """
     if not folder.is_dir():
@@ -155,13 +156,13 @@ def leaderboard(
         raise MeasureError(f"{folder} holds {what} ({SPEC} is what a run is known by){lacks}")
     groups = _groups(begun)
     if curriculum is not None:
-        known = [g[0].title for g in groups]
+        titles = [g[0].title for g in groups]
         groups = [g for g in groups if _is(g[0], curriculum)]
         if not groups:
-            raise UnknownName("curriculum", curriculum, known, f"(there are: {', '.join(known)})")
+            raise UnknownName("curriculum", curriculum, titles, f"(there are: {', '.join(titles)})")
     chosen = options or paper.PaperOptions()
     left_out = {run.name: "it has no lifetime that can be read" for run in runs if run not in begun}
-    rankings = tuple(_ranking(g, metrics, chosen, level) for g in groups)
+    rankings = tuple(_ranking(g, metrics, known, chosen, level) for g in groups)
     return Board(folder, rankings, left_out)
 
 
@@ -213,7 +214,11 @@ def _same(a: _Found, b: _Found) -> bool:
 
 
 def _ranking(
-    runs: Sequence[_Found], metrics: Sequence[Metric], options: paper.PaperOptions, level: float
+    runs: Sequence[_Found],
+    metrics: Sequence[Metric],
+    known: Sequence[Metric],
+    options: paper.PaperOptions,
+    level: float,
 ) -> Ranking:
     histories: dict[str, History] = {}
     failed: dict[str, str] = {}
@@ -225,7 +230,11 @@ def _ranking(
             name = f"{run.name}/{n}"
             owners[name] = (run, history.agent)
             histories[name] = replace(history, name=name, agent=f"{run.name}/{history.agent}")
-    results = measure_paper(histories, options, metrics, failed)
+    tasks = dict.fromkeys(t for history in histories.values() for t in history.tasks)
+    asked = metrics or summary.headline(known, tasks)
+    results = measure_paper(histories, options, asked, failed)
+    valued = summary.with_a_value([m.name for m in asked], [m.scores for m in results.lifetimes])
+    shown = list(metrics) or [m for m in asked if m.name in valued] or asked
     lives: dict[tuple[str, str], list[Measured]] = {}
     for life in results.lifetimes:
         run, agent = owners[life.name]
@@ -240,7 +249,7 @@ def _ranking(
             by_name[name].agents.get(agent, agent),
             "" if alike else protocols[name],
             tuple(m.seed for m in mine if m.seed is not None),
-            {m.name: _cell(mine, m.name, level) for m in metrics},
+            {m.name: _cell(mine, m.name, level) for m in asked},
             any(life.mixed for life in mine),
         )
         for (name, agent), mine in lives.items()
@@ -253,8 +262,8 @@ def _ranking(
         _outline(first.curriculum),
         results.measure,
         level,
-        tuple(metrics),
-        tuple(_placed(entries, metrics[0])),
+        tuple(shown),
+        tuple(_placed(entries, shown[0])),
         dict(results.failed),
         tuple(dict.fromkeys(n for m in results.lifetimes for n in m.notes if n.startswith(MIXED))),
     )
@@ -263,7 +272,7 @@ def _ranking(
 def _cell(lives: Sequence[Measured], metric: str, level: float) -> Cell:
     scores = [life.scores[metric] for life in lives]
     reason = next((s.reason for s in scores if s.reason), "")
-    return Cell(mean_interval([s.value for s in scores], level), reason)
+    return Cell(estimate(scores, level), reason)
 
 
 def _placed(entries: Sequence[RankedAgent], metric: Metric) -> list[RankedAgent]:

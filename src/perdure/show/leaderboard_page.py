@@ -11,6 +11,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from perdure.measure.l2m import CORE
 from perdure.show.leaderboard import Board, Cell, RankedAgent, Ranking
 from perdure.show.names import ARROWS
 from perdure.show.report.page import TEMPLATES, clean, number
@@ -30,7 +31,7 @@ def cell_text(cell: Cell) -> str:
     e = cell.estimate
     if isnan(e.value):
         return "–"
-    fewer = f" n={e.n}" if e.dropped else ""
+    fewer = f" n={e.n}" if e.dropped else f" of {e.episodes} episodes" if e.episodes else ""
     span = "" if isnan(e.low) else f"\n[{number(e.low)}, {number(e.high)}]"
     return f"{number(e.value)}{fewer}{span}"
 
@@ -64,11 +65,12 @@ def _method(r: Ranking) -> str:
 def remarks(ranking: Ranking) -> list[str]:
     """Why values are missing, and which lifetimes are in no number; each reason once."""
     said: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+    shown = [m.name for m in ranking.metrics]
     for e in ranking.entries:
-        for m in ranking.metrics:
-            if e.cells[m.name].reason:
-                names, agents = said.setdefault(e.cells[m.name].reason, ({}, {}))
-                names[m.name] = agents[e.agent] = None
+        for name, cell in e.cells.items():
+            if cell.reason and (name in shown or name in CORE):
+                names, agents = said.setdefault(cell.reason, ({}, {}))
+                names[name] = agents[e.agent] = None
     lines = [f"– {', '.join(m)}: {why} ({', '.join(a)})" for why, (m, a) in said.items()]
     lines += [f"{name}: {why}" for name, why in ranking.failed.items()]
     lines += ranking.notes
@@ -174,5 +176,9 @@ def _drawn(cells: Iterable[Cell]) -> Iterator[dict[str, Any]]:
             "undefined": isnan(e.value),
             "reason": cell.reason or e.reason or "no value",
             "value": number(e.value),
-            "interval": f"{limits} n={e.n}" if e.dropped else limits,
+            "interval": f"{limits} n={e.n}"
+            if e.dropped
+            else f"{limits} of {e.episodes} episodes"
+            if e.episodes
+            else limits,
         }

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
 
 from perdure.show.screen import SafeConsole
+from perdure.show.sheet import Sheet
 
-DETAILS = ("budget", "better", "needs", "works with", "presets")
+DETAILS = ("budget", "better", "needs", "presets")
 """What is shown in small print below a line."""
 FAMILY = 6
 """So many names that differ in their last part alone are shown as one line."""
@@ -28,6 +30,40 @@ def show_listing(found: Mapping[str, Sequence[dict[str, str]]]) -> None:
             table.add_row(escape(item["name"]), escape(item["about"]) + detail)
         screen.print(table if items else f"{part}: none")
         screen.print()
+
+
+def show_details(item: Mapping[str, Any]) -> None:
+    """One part: what it is, its parameters and presets, its docstring, and how it is written."""
+    lines = [f"{item['kind']} {item['name']}: {item['about']}"]
+    for name in ("source", "budget", "better", "needs", "works with", "tasks", "curricula"):
+        value = item.get(name)
+        if value:
+            listed = value if isinstance(value, str) else _some(value)
+            lines.append(f"  {name:10}  {listed}{' is better' * (name == 'better')}")
+    _print(lines)
+    if "parameters" in item:
+        sheet = Sheet("", ("parameter", "type", "default"), words=("parameter", "type", "default"))
+        for p in item["parameters"]:
+            sheet.rows.append((p["name"], p["type"], p.get("default", "must be given")))
+        _print([""] if sheet.rows else ["", "It takes no parameters."])
+        if sheet.rows:
+            sheet.show()
+    presets = item.get("presets") or {}
+    for name, values in presets.items():
+        told = ",".join(f"{k}={v}" for k, v in values.items())
+        _print(["", f"preset={name}: {told}"])
+    if item.get("doc"):
+        _print(["", item["doc"]])
+    _print(["", item["use"], ""])
+
+
+def _some(names: Sequence[str], most: int = 12) -> str:
+    rest = f" … ({len(names)} in all)" if len(names) > most else ""
+    return ", ".join(names[:most]) + rest
+
+
+def _print(lines: Sequence[str]) -> None:
+    SafeConsole(soft_wrap=True).print("\n".join(lines), markup=False, highlight=False)
 
 
 def _folded(items: Sequence[dict[str, str]]) -> list[dict[str, str]]:

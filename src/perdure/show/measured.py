@@ -8,15 +8,21 @@ from collections.abc import Callable, Mapping, Sequence
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
+from perdure.measure.l2m import CORE
+from perdure.measure.metric import estimate
+from perdure.measure.summary import with_a_value
 from perdure.show.names import ARROWS, MIXED
 from perdure.show.sheet import Sheet
 from perdure.store.plain import visible
 
 if TYPE_CHECKING:
     from perdure.measure.compare import Family
+    from perdure.measure.metric import Score
     from perdure.measure.results import Results
     from perdure.measure.stats import Estimate
 
+FEW = 12
+"""So many metrics that were asked for are all shown."""
 MANY = 30
 """Beyond so many lifetimes the screen shows means alone."""
 
@@ -52,7 +58,9 @@ def scores_table(results: Results) -> Sheet:
     sheet = Sheet(what, head, words=["lifetime"])
     rows = [(life.name, _values(life, columns)) for life in results.lifetimes]
     if len(rows) <= MANY:
-        sheet.rows += [(name, *map(_cell, values)) for name, values in rows]
+        for life, (name, values) in zip(results.lifetimes, rows, strict=True):
+            spans = (_span_over_episodes(life.scores.get(column)) for column in columns)
+            sheet.rows.append((name, *(_cell(v) + s for v, s in zip(values, spans, strict=True))))
     groups: dict[str, list[list[float]]] = {}
     for life, (_, values) in zip(results.lifetimes, rows, strict=True):
         groups.setdefault(life.agent, []).append(values)
@@ -73,12 +81,11 @@ def shown_columns(results: Results) -> list[str]:
             if isinstance(v, float) and k not in ("min", "max", "runtime")
         ]  # fmt: skip
         return shown + list(results.lifetimes[0].scores)
-    names = [n for n in results.lifetimes[0].scores]
-    if len(names) > 12:
-        # Everything was asked for: show what the document calls core, and what has a value.
-        from perdure.measure.l2m import CORE
-
-        names = [n for n in names if n in CORE or n in ("l2m.pr", "l2m.atp", "l2m.aep", "gem.acc")]
+    names = list(results.lifetimes[0].scores)
+    leading = [n for n in results.headline if n in names]
+    if len(leading) < len(names) > FEW:
+        # Everything was asked for: what leads everywhere, if anybody has a value of it.
+        names = with_a_value(leading, [life.scores for life in results.lifetimes]) or leading
     return names
 
 
@@ -90,6 +97,15 @@ def _values(life: Any, columns: Sequence[str]) -> list[float]:
         else:
             out.append((life.reference or {}).get(column, float("nan")))
     return out
+
+
+def _span_over_episodes(score: Score | None) -> str:
+    """The interval of a share, where what was sampled are episodes."""
+    if score is None or not score.trials:
+        return ""
+    found = estimate([score])
+    span = "" if isnan(found.low) else f" [{_cell(found.low)}, {_cell(found.high)}]"
+    return f"{span} of {found.episodes} episodes"
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -110,10 +126,13 @@ def remarks(results: Results, shown: Sequence[str]) -> list[str]:
         metrics |= {metric: None} if metric else {}
         lives[life] = None
 
+    # What a table leaves out of the core has its reason said all the same: it may be mended.
+    core = (n for n in results.headline if n in CORE)
+    named = dict.fromkeys([*shown, *(core if len(shown) > 1 else ())])
     for life in results.lifetimes:
         for key, reason in life.reasons.items():
             remark("–", reason, key, life.name)
-        for name in shown:
+        for name in named:
             if name in life.scores:
                 if life.scores[name].reason:
                     remark("–", life.scores[name].reason, name, life.name)
@@ -132,11 +151,14 @@ def remarks(results: Results, shown: Sequence[str]) -> list[str]:
 
 def estimates_table(results: Results, family: Family, better: Mapping[str, str]) -> Sheet:
     """Agents down, metrics across: mean, interval, n."""
-    title = f"{results.measure}, preset {results.preset}: mean [{family.level:.0%} t interval] over lifetimes"
     metrics = dict.fromkeys(s.metric for s in family.summaries)
+    title = f"{results.measure}, preset {results.preset}: mean [{family.level:.0%} t interval] over lifetimes"
+    if any(life.scores[m].trials for life in results.lifetimes for m in metrics):
+        title += "; of what was only evaluated, Wilson's over episodes"
     sheet = Sheet(title, ["agent", *(f"{m} {ARROWS[better[m]]}" for m in metrics)], words=["agent"])
+    found = results.estimates(family.level)
     for agent in dict.fromkeys(s.agent for s in family.summaries):
-        cells = [_estimate(s.estimate) for s in family.summaries if s.agent == agent]
+        cells = [_estimate(found[m, agent]) for m in metrics]
         mark = MIXED if agent in results.mixed else ""
         sheet.rows.append((f"{agent or '(all)'}{mark}", *cells))
     return sheet
@@ -146,7 +168,7 @@ def _estimate(e: Estimate) -> str:
     if isnan(e.value):
         return "–"
     span = "" if isnan(e.low) else f" [{_cell(e.low)}, {_cell(e.high)}]"
-    return f"{_cell(e.value)}{span} n={e.n}"
+    return f"{_cell(e.value)}{span} " + (f"of {e.episodes} episodes" if e.episodes else f"n={e.n}")
 
 
 def verdicts_table(family: Family, better: Mapping[str, str]) -> Sheet:

@@ -36,7 +36,7 @@ class Sheet:
         lines = [[visible(cell) for cell in row] for row in plain]
         widths = [max(len(row[k]) for row in lines if row) for k in range(len(self.head))]
         across = "  ".join("-" * w for w in widths)
-        out = [visible(line) for line in self.title.split("\n")]
+        out = [visible(line) for line in self.title.split("\n")] if self.title else []
         for k, row in enumerate(lines):
             cells = (
                 cell.ljust(w) if name in self.words else cell.rjust(w)
@@ -53,7 +53,7 @@ class Sheet:
 
         from perdure.show.screen import SafeConsole
 
-        table = Table(title=escape(self.title), title_justify="left")
+        table = Table(title=escape(self.title) or None, title_justify="left")
         for name in self.head:
             if name in self.words:
                 table.add_column(escape(name), overflow="fold")

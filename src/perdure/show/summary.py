@@ -6,65 +6,74 @@ from math import isnan
 
 import numpy as np
 
-from perdure.measure.matrix import Matrix, evaluation_matrix
+from perdure.measure.matrix import Matrix
+from perdure.measure.metric import LifetimeData, estimate
+from perdure.measure.stats import Estimate, mean_interval
+from perdure.measure.summary import metrics
 from perdure.names import listed
-from perdure.show.names import MIXED, task_labels
+from perdure.show.names import ARROWS, MIXED, task_labels
 from perdure.show.sheet import Sheet
 from perdure.store.code import Record, among
 from perdure.store.history import common_measure, read_run
 from perdure.store.run import Run
 
-COLUMNS = ("before", "acquired", "final", "forgotten")
 
-
-def _matrices(run: Run) -> tuple[str, dict[str, list[Matrix]], set[str]]:
-    """The measure, each agent's matrices by seed, and the agents whose lifetimes ran different code."""
+def _lives(run: Run) -> tuple[str, dict[str, list[LifetimeData]], set[str]]:
+    """The measure, each agent's lifetimes by seed, and the agents whose lifetimes ran different code."""
     histories = read_run(run)
     measure = common_measure(histories)
-    found: dict[str, list[Matrix]] = {}
+    lives: dict[str, list[LifetimeData]] = {}
     code: dict[str, list[Record]] = {}
     for history in histories:
-        found.setdefault(history.agent, []).append(evaluation_matrix(history, measure))
+        lives.setdefault(history.agent, []).append(LifetimeData(history, measure))
         code.setdefault(history.agent, []).extend(history.code)
-    return measure, found, {agent for agent, records in code.items() if among(records)}
+    return measure, lives, {agent for agent, records in code.items() if among(records)}
 
 
 def summarise(run: Run) -> tuple[Sheet, dict[str, dict[str, float]]]:
     """A table of agents with means over lifetimes, and the same numbers."""
-    measure, matrices, mixed = _matrices(run)
-    title = f"{run.spec['curriculum']}: {measure}, mean over tasks and lifetimes (± sd)"
-    heads = {
-        "before": "before learning",
-        "acquired": "right after learning",
-        "final": "at the end of life",
-        "forgotten": "forgotten",
-    }
-    sheet = Sheet(title, ["agent", "n", *(heads[c] for c in COLUMNS)], words=["agent"])
-    numbers: dict[str, dict[str, float]] = {}
-    for agent, lives in matrices.items():
-        values = {
-            "before": [m.initial() for m in lives],
-            "acquired": [m.acquired() for m in lives],
-            "final": [m.final() for m in lives],
-            "forgotten": [m.forgetting() for m in lives],
+    measure, lives, mixed = _lives(run)
+    found = {
+        agent: {m.name: estimate([m(life) for life in mine]) for m in metrics}
+        | {
+            "before": mean_interval([life.matrix.initial() for life in mine]),
+            "acquired": mean_interval([life.matrix.acquired() for life in mine]),
         }
-        numbers[agent] = {k: float(np.mean(v)) for k, v in values.items()}
+        for agent, mine in lives.items()
+    }
+    heads = {m.name: f"{m.title.lower()} {ARROWS[m.better]}" for m in metrics}
+    heads |= {"before": "before learning", "acquired": "right after learning"}
+    learned = any(life.history.learned_tasks for mine in lives.values() for life in mine)
+    shown = [
+        name
+        for name in heads
+        if any(not isnan(e[name].value) for e in found.values())
+        and (learned or name not in ("before", "acquired"))
+    ]
+    title = f"{run.spec['curriculum']}: {measure}, mean [95% interval] over lifetimes"
+    sheet = Sheet(title, ["agent", "n", *(heads[c] for c in shown)], words=["agent"])
+    for agent, estimates in found.items():
+        cells = (_cell(estimates[c]) for c in shown)
         label = f"{agent}{MIXED if agent in mixed else ''}"
-        sheet.rows.append((label, str(len(lives)), *(_cell(values[c]) for c in COLUMNS)))
+        sheet.rows.append((label, str(len(lives[agent])), *cells))
+    numbers = {
+        agent: {name.removeprefix("summary."): e.value for name, e in estimates.items()}
+        for agent, estimates in found.items()
+    }
     return sheet, numbers
 
 
-def _cell(values: list[float]) -> str:
-    mean = float(np.mean(values))
-    if isnan(mean):
+def _cell(e: Estimate) -> str:
+    if isnan(e.value):
         return "–"
-    spread = f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else ""
-    return f"{mean:.2f}{spread}"
+    span = "" if isnan(e.low) else f" [{e.low:.2f}, {e.high:.2f}]"
+    return f"{e.value:.2f}{span}" + (f" of {e.episodes} episodes" if e.episodes else "")
 
 
 def by_task(run: Run) -> Sheet:
     """For each agent: score on each task after each learned task, mean over lifetimes."""
-    measure, groups, _ = _matrices(run)
+    measure, found, _ = _lives(run)
+    groups = {agent: [life.matrix for life in lives] for agent, lives in found.items()}
     title = f"{measure} on each task (columns) after each evaluation (rows)"
     tasks = next(iter(groups.values()))[0].tasks if groups else ()
     words, labels = ["agent", "after learning"], task_labels(tasks)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import gymnasium
@@ -12,6 +14,7 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator, registry
 
 from perdure import curricula
 from perdure.errors import CurriculumError, UnknownName
+from perdure.shared_spaces import padded
 from perdure.suite import BatchedEnv, Suite
 from perdure.suites._cartpole import CartPoles
 from perdure.types import Curriculum, Task
@@ -43,6 +46,14 @@ class GymSuite(Suite):
     def task(self, name: str) -> Task:
         _spec(name)
         return Task("gym", name)
+
+    def about(self, task: Task) -> str:
+        entry = _spec(task.name).entry_point
+        creator = load_env_creator(entry) if isinstance(entry, str) else entry
+        lines = (inspect.getdoc(creator) or "").split("\n\n")
+        prose = (" ".join(text.split()) for text in lines if not text.startswith("#"))
+        first = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", next(prose, ""))  # The words of links.
+        return first.partition(". ")[0]
 
     def env(self, task: Task) -> gymnasium.Env[Any, Any]:
         return self._make(task)
@@ -131,23 +142,43 @@ def cartpole_1000(blocks: int = 10, learn: int = 100, episodes: int = 10) -> Cur
 
 
 def sequence(
-    tasks: Sequence[str] = ("CartPole-v1", "Acrobot-v1"),
+    tasks: Sequence[str | Mapping[str, Any]] = ("CartPole-v1", "Acrobot-v1"),
     steps: int = 20_000,
     episodes: int = 10,
     repeats: int = 1,
     wrappers: Sequence[str] = (),
 ) -> Curriculum:
-    """Any environments in turn, by their ids; spaces of different sizes are padded. ``wrappers`` are put
-    around each of them first."""
+    """Any environments in turn, each for ``steps``; all are evaluated before, between and after.
+
+    One of them is an id, or a table of the id and its parameters:
+    ``gym/sequence,tasks=[Pendulum-v1, {task=Pendulum-v1, g=5}]``. Spaces of different sizes are padded;
+    ``wrappers`` are put around each environment first.
+    """
     if isinstance(tasks, str) or not tasks:
         raise CurriculumError(f"gym/sequence: tasks must be a list of ids, got {tasks!r}")
-    for name in tasks:
-        _spec(name)
-    params = {"wrappers": list(wrappers)} if wrappers else {}
-    made = curricula.padded([Task("gym", name, params=params) for name in tasks])
+    made = [_task(one) for one in tasks]
+    if wrappers:
+        made = [replace(t, params={**t.params, "wrappers": list(wrappers)}) for t in made]
+    made = padded(made)
     return curricula.tasks_in_turn(
         "gym/sequence", made, amount=steps, unit="steps", episodes=episodes, repeats=repeats
     )
+
+
+def _task(given: str | Mapping[str, Any]) -> Task:
+    """An environment by its id, or by a table with the id as ``task`` and its parameters, which are
+    its variant's name."""
+    if isinstance(given, str):
+        return suite.task(given)
+    params = dict(given)
+    name = params.pop("task", None)
+    if not isinstance(name, str):
+        raise CurriculumError(
+            f"gym/sequence: expected {{task=ID, parameter=value}}, got {dict(given)}"
+        )
+    words = "-".join(f"{k}{v}" for k, v in params.items())
+    variant = "".join(c if c.isalnum() or c in "._+-" else "-" for c in words)
+    return Task("gym", suite.task(name).name, variant, params)
 
 
 suite = GymSuite()

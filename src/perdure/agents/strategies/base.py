@@ -119,7 +119,7 @@ class Strategy:
         if reason:
             raise SpecError(
                 f"strategy {name} cannot work with {type(learner).__name__}: {reason} "
-                "(perdure ls strategies says what works together)"
+                f"(perdure ls strategies {name} says what works together)"
             )
         self.learner = learner
         self.task = ""

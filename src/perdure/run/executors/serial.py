@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import pdb
+import sys
+import traceback
 from collections.abc import Sequence
 
 from perdure.errors import Hung
@@ -23,6 +26,8 @@ class Serial:
     A call that outlives ``deadline`` seconds is broken off and the lifetime replayed from its
     last commit, at most ``retries`` times. Only Python code can be broken off here; a hang inside
     compiled code needs ``processes``.
+
+    ``perdure run --debug`` opens a debugger here where a lifetime fails.
     """
 
     def __init__(self, deadline: float = DEADLINE, retries: int = 2) -> None:
@@ -54,9 +59,21 @@ class Serial:
                     return Outcome(job, "done")
                 error = f"hung: {e}, {self.retries + 1} times"
             except Exception as e:
+                if plan.debug:
+                    look_around(e)
                 return Outcome(job, "failed", describe_error(e))
         write_error(LifetimeFolder(plan.path / job.id), error)
         return Outcome(job, "failed", error)
+
+
+def look_around(error: BaseException) -> None:
+    """Print an error with its traceback, and open a debugger where it was first raised."""
+    traceback.print_exception(error)
+    first = error
+    while first.__cause__ is not None:
+        first = first.__cause__
+    print("the debugger is where it was raised: u and d walk the stack, q leaves", file=sys.stderr)
+    pdb.post_mortem(first.__traceback__)
 
 
 executor = Serial

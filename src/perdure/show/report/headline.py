@@ -9,38 +9,30 @@ from typing import Any
 
 from perdure.measure.benchmark import Benchmark
 from perdure.measure.compare import FEWEST, Comparison, Family, compare_metrics
-from perdure.measure.l2m import CORE
 from perdure.measure.metric import Metric
-from perdure.measure.stats import mean_interval
-from perdure.names import split_task_id
+from perdure.measure.metric import estimate as mean_with_interval
+from perdure.measure.summary import benchmarks_of
+from perdure.measure.summary import headline as headline_metrics
 from perdure.show.report.numbers import LEVEL, Record, estimate
 from perdure.show.report.study import Study
 
 FEW = 9
 """So many metrics are all headlines."""
-BASIC = ("cw.performance", "cw.forgetting")
-"""What leads whatever the benchmark."""
 ADAPTED = ("meta.after", "meta.before")
 """What leads where tasks are adapted to, and no benchmark of theirs says what does."""
 
 
-def suites(study: Study) -> list[str]:
-    """The suites of the tasks, where task ids have one."""
-    return list(dict.fromkeys(filter(None, (split_task_id(t)[0] for t in study.tasks))))
-
-
 def own_benchmarks(study: Study) -> list[Benchmark]:
     """The benchmarks that some of the tasks belong to, in the tasks' order."""
-    known = {m.benchmark.title: m.benchmark for m in study.metrics if m.benchmark}
-    return [b for s in suites(study) for b in known.values() if b.suite == s]
+    return benchmarks_of(study.metrics, study.tasks)
 
 
 def chosen(study: Study) -> list[Metric]:
-    """The metrics of the first table: all of a few, else the suites' own and the core ones. Those
-    that no lifetime has come last."""
+    """The metrics of the first table: all of a few, else those that lead everywhere. Those that no
+    lifetime has come last."""
     if len(study.metrics) <= FEW:
         return list(study.metrics)
-    wanted = [*(n for b in own_benchmarks(study) for n in b.leads), *BASIC, *CORE]
+    wanted = [m.name for m in headline_metrics(study.metrics, study.tasks)]
     if any(h.adapt.any() for h in study.histories.values()):
         # What counts is then measured after adapting, and only these metrics look there.
         adapted = [b.adapted for b in own_benchmarks(study) if b.adapted] or ADAPTED
@@ -145,7 +137,7 @@ def cells(
         scores = study.scores(metric.name)
         for agent in study.agents:
             own = [scores[n] for n in study.of_agent(agent) if n in scores]
-            found = mean_interval([s.value for s in own], LEVEL)
+            found = mean_with_interval(own, LEVEL)
             reasons = Counter(s.reason for s in own if isnan(s.value))
             notes = Counter(note for s in own for note in s.notes)
             out.append(

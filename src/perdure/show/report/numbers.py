@@ -52,7 +52,7 @@ def estimate(found: Estimate) -> Record:
     """An estimate as columns of a table."""
     return {
         "value": found.value, "low": found.low, "high": found.high, "n": found.n,
-        "dropped": found.dropped, "reason": found.reason,
+        "dropped": found.dropped, "reason": found.reason, "episodes": found.episodes,
     }  # fmt: skip
 
 

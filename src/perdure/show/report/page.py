@@ -66,6 +66,7 @@ def render(study: Study, *, title: str | None = None, sections: Sequence[PageSec
             "benchmarks": [benchmark_tables(b) for b in data.benchmarks(study)],
             "n": len(study.histories),
             "bounded": study.bounds is not None,
+            "episodic": any(c["episodes"] for c in head["cells"]),
             "differ": len({f.fingerprint for f in study.folders}) > 1,
         }
     )  # fmt: skip

@@ -39,6 +39,12 @@ class MiniGridSuite(Suite):
     def tasks(self) -> Sequence[Task]:
         return TASKS
 
+    def about(self, task: Task) -> str:
+        with extras_named("suite minigrid"):
+            from perdure.suites.minigrid.envs import FAMILIES
+        own = ", ".join(f"{k}={v}" for k, v in parameters(task).items())
+        return f"{FAMILIES[task.name].__doc__} ({own})"
+
     def env(self, task: Task) -> gymnasium.Env[Any, Any]:
         params = parameters(task)
         with extras_named("suite minigrid"):

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import gymnasium
@@ -53,6 +54,11 @@ class OpenLorisSuite(Suite):
                 *(f"level{k}" for k in range(1, LEVELS + 1)),
             )
         ]
+
+    def about(self, task: Task) -> str:
+        part, number = task.variant.rstrip("0123456789"), task.variant.strip(ascii_lowercase)
+        of = {"segment": f"segment {number} of {SEGMENTS}", "level": f"level {number} of {LEVELS}"}
+        return f"121 objects while {task.name} changes: {of.get(part, task.variant)}"
 
     def data(self, task: Task, learning: bool) -> Data:
         self._check(task)

@@ -86,6 +86,13 @@ class ToySuite(Suite):
         env: gymnasium.Env[Any, Any] = call_with(f"task {task.id}", cls, **{**params, **mine})
         return env
 
+    def about(self, task: Task) -> str:
+        cls = ENVS[task.name][0] if task.name in ENVS else Blobs
+        return (cls.__doc__ or "").partition("\n\n")[0]
+
+    def has_env(self, task: Task) -> bool:
+        return task.name in ENVS
+
     def data(self, task: Task, learning: bool) -> Data:
         if task.name not in ("blobs", "cue"):
             return super().data(self.task(task.name), learning)
