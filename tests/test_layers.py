@@ -11,7 +11,7 @@ import perdure
 
 ROOT = Path(perdure.__file__).parent
 RANK = {
-    "errors": 0, "arrays": 0, "names": 1, "cache": 1, "types": 2, "seeds": 2, "specs": 2, "agent": 3,
+    "errors": 0, "arrays": 0, "names": 1, "cache": 1, "types": 2, "seeds": 2, "specs": 2, "agent": 3, "own_files": 3,
     "suite": 3, "registry": 4, "curricula": 4, "suites": 5, "agents": 5, "store": 6, "run": 7,
     "measure": 8, "show": 9, "testing": 10, "cli": 11,
 }  # fmt: skip

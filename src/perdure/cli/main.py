@@ -258,14 +258,18 @@ def ls(part: str | None, as_json: bool) -> None:
 
 @main.command()
 @click.argument("name")
-def check(name: str) -> None:
+@click.option(
+    "--on", metavar="CURRICULUM", help="Check an agent or strategy on a short form of this."
+)
+def check(name: str, on: str | None) -> None:
     """Check a task, suite, curriculum, agent, strategy, metric, executor or run folder.
 
-    Exit 0 only if all is well.
+    NAME may be a registered name or file.py:Name. Of a curriculum, every task is checked. Exit 0 only
+    if all is well.
     """
     from perdure.cli import checking
 
-    sys.exit(checking.check(name))
+    sys.exit(checking.check(name, on))
 
 
 @main.command()
@@ -301,6 +305,8 @@ def entry() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # A terminal without − or × gets a question mark.
+    if not sys.flags.safe_path and sys.path[0] not in ("", os.path.curdir):
+        sys.path.insert(0, "")  # As workers have it: `gym/mine:Env-v0` imports mine.py from here.
     code: Any = 0
     try:
         main()
