@@ -32,8 +32,8 @@ INNER = {
         {"datasets", "env_runner", "video"},
         {"config", "data_runner"},
         {"plan", "loop"},
-        {"lifetime"},
-        {"executors", "worker"},
+        {"lifetime", "from_run"},
+        {"executors", "worker", "play"},
         {"experiment"},
     ),
     "measure": (
@@ -52,7 +52,7 @@ INNER = {
     ),
     "cli": (
         {"terminal", "doctor"},
-        {"verbs", "listing", "checking", "measuring"},
+        {"verbs", "listing", "checking", "measuring", "playing"},
         {"showing"},
         {"main"},
     ),

@@ -45,6 +45,7 @@ ROOMS: dict[Part, tuple[str, tuple[str, ...]]] = {
             "perdure.agents.learners",
             "perdure.agents.adapters",
             "perdure.suites.*",
+            "perdure.run",
         ),
     ),
     "strategies": ("strategy", ("perdure.agents.strategies",)),
@@ -52,7 +53,7 @@ ROOMS: dict[Part, tuple[str, tuple[str, ...]]] = {
     "executors": ("executor", ("perdure.run.executors",)),
 }
 """For each kind: the module-level name to load and the packages whose modules are looked at. A
-suite may bring agents for its own tasks."""
+suite may bring agents for its own tasks, and a run has trained ones."""
 
 EXTRAS: dict[str, tuple[str, ...]] = {
     "torch": ("torch",),
@@ -69,6 +70,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "vision": ("sklearn",),
     "ray": ("ray",),
     "video": ("imageio", "imageio_ffmpeg"),
+    "safetensors": ("safetensors",),
 }
 """Optional dependencies: extra name to the modules it must make importable."""
 

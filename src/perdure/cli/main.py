@@ -1,4 +1,4 @@
-"""``perdure``: run, watch, view, measure, compare, report, leaderboard, export, gallery,
+"""``perdure``: run, watch, view, measure, compare, report, leaderboard, export, play, gallery,
 ls, check, doctor."""
 
 from __future__ import annotations
@@ -179,15 +179,37 @@ def compare(
 @main.command()
 @click.argument("run", type=AnyPath())
 @click.option("--format", "-f", "kind", required=True,
-              type=click.Choice(["csv", "json", "parquet", "l2logger", "tensorboard", "compact"]))  # fmt: skip
+              type=click.Choice(["csv", "json", "parquet", "l2logger", "tensorboard", "compact", "safetensors"]))  # fmt: skip
 @click.option("--out", "-o", type=AnyPath(), required=True)
 @_partial
 def export(run: Path, kind: str, out: Path, partial: bool) -> None:
     """Write a run's rows as CSV, JSON or Parquet, as L2Logger directories, for TensorBoard, or as a
-    compact run: a copy without checkpoints and films, for publishing, that every verb but run reads."""
+    compact run: a copy without checkpoints and films, for publishing, that every verb but run reads;
+    or its agents' weights as safetensors, a file for each lifetime."""
     from perdure.cli import measuring
 
     sys.exit(measuring.export(run, kind, out, partial))
+
+
+@main.command()
+@click.argument("run", type=AnyPath())
+@click.option("--agent", "-a", default="", help="Its label; the only one if there is one.")
+@click.option("--task", "-t", default="", help="One whose spaces are the same; of the run or not.")
+@click.option("--seed", "-s", type=int, help="Of its lifetime (the first).")
+@click.option("--commit", type=int, default=-1, help="As it was at this commit (the last).")
+@click.option("--expert", default="", metavar="TASK", help="The single-task expert of this task.")
+@click.option("--episodes", "-n", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--out", "-o", type=AnyPath(dir_okay=False), help="The film (AGENT--TASK.mp4).")
+@click.option("--film/--no-film", default=True, help="Film the first episode.")
+def play(run: Path, **what: Any) -> None:
+    """Play a trained agent of RUN on a task: print its score, film its first episode.
+
+    To evaluate it on a whole curriculum, or to train it further, run the agent
+    from_run,run=RUN,agent=LABEL[,frozen=true]; in Python, Run(RUN).agent(LABEL) is the agent itself.
+    """
+    from perdure.cli import playing
+
+    sys.exit(playing.play(run, **what))
 
 
 @main.command()

@@ -15,7 +15,7 @@ from typing import Any
 
 from perdure import curricula, registry
 from perdure.agent import Agent
-from perdure.agents.compose import Factory, make_agent
+from perdure.agents.compose import Factory, make_agent, pinned
 from perdure.errors import (
     AgentFault,
     NameRefused,
@@ -157,6 +157,7 @@ def make_plan(spec: RunSpec, factories: Mapping[str, Factory] | None = None) -> 
     for text in spec.agents:
         parsed = Spec.parse(text)
         label = slug(parsed.short)
+        parsed = pinned(parsed, (factories or {}).get(label))
         if label in ("experts", "rows"):
             raise NameRefused(f"{label!r} cannot be an agent's label: a folder is called so")
         if labels.get(label, parsed) != parsed:
