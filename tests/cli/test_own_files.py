@@ -7,6 +7,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
+from perdure import experiment
 from perdure.cli.main import main
 from perdure.store.run import Run
 
@@ -149,6 +150,18 @@ def test_own_strategy_learner_network_and_suite_run_in_every_executor(mine):
         rows.append(Run(out).rows())
     assert rows[0].equals(rows[1]) and len(rows[0].column("agent").unique()) == 3
     assert len(rows[2].column("agent").unique()) == 5
+
+
+def test_own_networks_in_learners_for_environments(mine):
+    network = "network=mine/mynet.py:Net"
+    agents = {name: f"{name},{network}" for name in ("dqn", "ppo", "trpo")}
+    agents["ewc"] = f"ewc+ppo,{network},rollout=32"
+    run = experiment("toy/compass,steps=40,episodes=1", agents, out="runs/rl", executor="serial")
+    assert [i.status for i in run.lifetimes()] == ["done"] * 4, run.lifetimes()
+    for label in agents:
+        agent = run.agent(label)
+        within = {type(m).__name__ for m in getattr(agent, "learner", agent).net.modules()}
+        assert "Net" in within and "Tanh" not in within
 
 
 def test_check_knows_what_is_in_a_file(mine):
