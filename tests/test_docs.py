@@ -1,5 +1,5 @@
-"""The docs run (every command and every snippet of the tutorial and of the page on extending, in order, in one
-folder) and hang
+"""The docs run (every command and every snippet of the tutorial and of the pages on trained agents and on extending, in
+order, in one folder) and hang
 together (`make docs` builds them, and is as strict about references in docstrings)."""
 
 import os
@@ -19,7 +19,9 @@ FENCE = re.compile(r"```(console|python|toml)\n(.*?)```", re.S)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("page", "least"), [("tutorial", 9), ("extending", 9), ("spaces", 5)])
+@pytest.mark.parametrize(
+    ("page", "least"), [("tutorial", 9), ("extending", 9), ("spaces", 5), ("trained", 9)]
+)
 def test_the_page_runs(page, least, tmp_path):
     """Files are written, packages installed, commands and snippets run, in the order of the page."""
     blocks = FENCE.findall((ROOT / f"docs/{page}.md").read_text())

@@ -11,13 +11,11 @@ import ast
 import functools
 import importlib
 import importlib.metadata
-import importlib.util
 import inspect
 import pkgutil
 import re
-import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -32,6 +30,7 @@ from perdure.errors import (
     UnknownName,
 )
 from perdure.names import check_name
+from perdure.own_files import module_of
 from perdure.specs import Spec, call_with, is_file_reference
 from perdure.suite import Suite
 from perdure.types import Curriculum, Task
@@ -47,6 +46,7 @@ ROOMS: dict[Part, tuple[str, tuple[str, ...]]] = {
             "perdure.agents.learners",
             "perdure.agents.adapters",
             "perdure.suites.*",
+            "perdure.run",
         ),
     ),
     "strategies": ("strategy", ("perdure.agents.strategies",)),
@@ -54,7 +54,7 @@ ROOMS: dict[Part, tuple[str, tuple[str, ...]]] = {
     "executors": ("executor", ("perdure.run.executors",)),
 }
 """For each kind: the module-level name to load and the packages whose modules are looked at. A
-suite may bring agents for its own tasks."""
+suite may bring agents for its own tasks, and a run has trained ones."""
 
 EXTRAS: dict[str, tuple[str, ...]] = {
     "torch": ("torch",),
@@ -71,6 +71,8 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "vision": ("sklearn", "PIL"),
     "video": ("imageio", "imageio_ffmpeg"),
     "tensorboard": ("tensorboard",),
+    "safetensors": ("safetensors",),
+    "sweep": ("optuna",),
 }
 """Optional dependencies: extra name to the modules it must make importable."""
 
@@ -205,38 +207,46 @@ def load(part: Part, name: str) -> Any:
 
 
 def load_file(reference: str) -> Any:
-    """The object a ``file.py:Object`` reference names."""
+    """The object a ``file.py:Object`` reference names. Suites in the file are known by their names
+    from then on."""
     if "\0" in reference:
         raise NameRefused(f"{reference!r} holds a NUL character")
     file, _, attribute = reference.rpartition(":")
     path = Path(file)
     if not path.is_file():
         raise UnknownName("file", file, [str(p) for p in Path().glob("*.py")])
-    resolved = path.resolve()
-    module_name = f"perdure_file_{resolved.stem}_{abs(_stable(str(resolved))):x}"
-    module = sys.modules.get(module_name)
-    if module is None:
-        spec = importlib.util.spec_from_file_location(module_name, resolved)
-        if spec is None or spec.loader is None:
-            raise SpecError(f"{file} is not a Python file")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[module_name] = module
-        try:
-            with extras_named(file):
-                spec.loader.exec_module(module)
-        except PerdureError:
-            del sys.modules[module_name]
-            raise
-        except (Exception, SystemExit) as e:
-            del sys.modules[module_name]
-            line = e.lineno if isinstance(e, SyntaxError) else _line_in(e, str(resolved))
-            raise SpecError(
-                f"{file}, line {line}: cannot be loaded: {type(e).__name__}: {e}"
-            ) from e
+    try:
+        with extras_named(file):
+            module = module_of(file)
+    except PerdureError:
+        raise
+    except (Exception, SystemExit) as e:
+        line = e.lineno if isinstance(e, SyntaxError) else _line_in(e, str(path.resolve()))
+        raise SpecError(f"{file}, line {line}: cannot be loaded: {type(e).__name__}: {e}") from e
+    _take_suites(file, vars(module).values())
     if not hasattr(module, attribute):
         public = [n for n in vars(module) if not n.startswith("_")]
         raise UnknownName(f"object in {file}", attribute, public)
     return getattr(module, attribute)
+
+
+_own_suites: dict[str, Suite] = {}
+"""Suites in files that were named, by their names."""
+
+
+def _take_suites(file: str, values: Iterable[Any]) -> None:
+    for value in values:
+        # A Protocol cannot be asked for by isinstance, but whoever subclasses it has it as a base.
+        if Suite not in type(value).__mro__ or _own_suites.get(value.name) is value:
+            continue
+        other = entries("suites").get(check_name("suite", value.name))
+        if other is None:
+            _own_suites[value.name] = value
+        elif other.load() is not value:
+            raise SpecError(
+                f"{file}: its suite has the name {value.name!r}, as an installed one does "
+                f"({other.source}): give it another"
+            )
 
 
 def _line_in(error: BaseException, file: str) -> int:
@@ -249,19 +259,18 @@ def _line_in(error: BaseException, file: str) -> int:
     return line
 
 
-def _stable(text: str) -> int:
-    import zlib
-
-    return zlib.crc32(text.encode())
-
-
 # Tasks and curricula.
 
 
 def suite(name: str) -> Suite:
-    """The suite of this name."""
-    found: Suite = load("suites", name)
+    """The suite of this name: a registered one, or one of a file that was named."""
+    found: Suite = _own_suites[name] if name in _own_suites else load("suites", name)
     return found
+
+
+def is_suite(name: str) -> bool:
+    """Whether there is a suite of this name."""
+    return name in _own_suites or name in entries("suites")
 
 
 def suite_of(task: Task) -> Suite:

@@ -451,6 +451,15 @@ class Context:
         if self.trial_start is None:
             object.__setattr__(self, "trial_start", self.episode_start)
 
+    @classmethod
+    def evaluation(
+        cls, count: int = 1, task: str | None = None, episode_start: bool = False
+    ) -> Context:
+        """The context in which a trained agent acts outside a run, on ``count`` observations side by
+        side; ``task`` is the id of their task, where the agent is to know it."""
+        slots, starts = np.arange(count), np.full(count, episode_start)
+        return cls("eval", False, 0, None if task is None else (task,) * count, slots, starts)
+
     @property
     def task(self) -> str | None:
         """The task id where one task runs alone; None when hidden. In a parallel block, the

@@ -46,6 +46,18 @@ def make_agent(spec: Spec, setup: Setup, factory: Factory | None = None) -> Agen
     return agent
 
 
+def pinned(spec: Spec, factory: Factory | None = None) -> Spec:
+    """A specification that means the same agent wherever and whenever it is read.
+
+    A learner whose parameters refer to something that may change (a run, a file of weights) has
+    ``pinned``, which gives them with the digest of what they refer to now; it refuses to be made of
+    anything else.
+    """
+    learner = spec.parts[-1]
+    pin = getattr(factory or registry.load("agents", learner), "pinned", None)
+    return spec if pin is None else Spec(spec.name, {**spec.params, **pin(spec.params)}, spec.label)
+
+
 def _share_out(
     params: Mapping[str, Any], learner: Factory
 ) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -11,23 +11,13 @@ from typing import Any
 from perdure import registry
 from perdure.cli.terminal import say, tell
 from perdure.errors import NameRefused, SpecError, UnknownName
-from perdure.specs import Spec, is_file_reference
-from perdure.types import Curriculum
+from perdure.specs import Spec, call_with, is_file_reference
 
 
-def check(name: str) -> int:
-    """Find out what a name is, and check it."""
-    from perdure.run.executors import make_executor
+def check(name: str, on: str | None = None) -> int:
+    """Find out what a name is, and check it; an agent or a strategy on a curriculum of one's own."""
     from perdure.store.files import is_folder
     from perdure.store.layout import SPEC, is_run
-    from perdure.testing import (
-        check_agent,
-        check_executor,
-        check_metric,
-        check_strategy,
-        check_suite,
-        check_task,
-    )
 
     if "\0" in name:
         raise NameRefused(f"{name!r} holds a NUL character")
@@ -37,36 +27,122 @@ def check(name: str) -> int:
     if is_folder(path):
         raise SpecError(f"{name} is a folder but not a Perdure run: it has no {SPEC}")
     spec = Spec.parse(name)
-    if spec.name in registry.entries("suites"):
-        return _verdict(name, _problems(check_suite, registry.suite(spec.name)))
-    if spec.name in registry.entries("executors"):
-        return _verdict(name, _problems(check_executor, make_executor(name)))
+    kind = _kind(spec)
+    if on is None:
+        return _CHECKS[kind](name, spec)
+    from perdure.testing import check_agent, check_strategy
+    from perdure.testing.shortened import shortened_name
+
+    registry.curriculum(Spec.parse(on))
+    short = shortened_name(on)
+    if kind == "agent":
+        problems = _problems(check_agent, name, (short,))
+    elif kind == "strategy":
+        problems = _problems(check_strategy, name, None, (short,))
+    else:
+        raise SpecError(f"--on is for agents and strategies, and {name} is a {kind}")
+    return _verdict(name, [p.replace(short, on) for p in problems])
+
+
+def _kind(spec: Spec) -> str:
+    """What a name stands for; UnknownName if nothing does."""
     *strategies, base = spec.parts
-    if spec.name in registry.entries("strategies") or (not strategies and _is_strategy(base)):
-        return _verdict(name, _problems(check_strategy, name))
+    for part, kind in (("suites", "suite"), ("executors", "executor"), ("strategies", "strategy")):
+        if spec.name in registry.entries(part):
+            return kind
     if not strategies:
-        metric = _find_metric(spec.name)
-        if metric is not None:
-            return _verdict(name, _problems(check_metric, metric))
-        found = _find_curriculum(spec)
-        if found is not None:
-            return _check_curriculum(found)
+        if is_file_reference(spec.name):
+            return _kind_of(spec.name, registry.load_file(spec.name))
+        if _known_metric(spec.name) is not None:
+            return "metric"
+        if spec.name in registry.curricula():
+            return "curriculum"
     if is_file_reference(base) or base in registry.entries("agents"):
-        return _verdict(name, _problems(check_agent, name))
+        return "agent"
     family, slash, rest = spec.name.partition("/")
     if slash and family in registry.entries("suites"):
         suite = registry.suite(family)
         try:
-            task = suite.task_to_check(suite.task(rest))
+            suite.task(rest)
         except UnknownName as e:
             names = [f"{family}/{n}" for n in suite.curricula()]
-            raise UnknownName("task or curriculum", name, names, f"({e})") from e
-        task = replace(task, params={**task.params, **spec.params})
-        return _verdict(name, _problems(check_task, suite, task))
+            raise UnknownName("task or curriculum", spec.name, names, f"({e})") from e
+        return "task"
     parts = ("suites", "agents", "strategies", "executors")
     known = [*(n for part in parts for n in registry.entries(part)), *registry.curricula()]
     what = "task, suite, curriculum, agent, strategy, metric, executor or run folder"
-    raise UnknownName(what, name, known)
+    raise UnknownName(what, str(spec), known)
+
+
+_BASES = {
+    "perdure.agents.strategies.base.Strategy": "strategy",
+    "perdure.suite.Suite": "suite",
+    "perdure.agent.Agent": "agent",
+    "torch.nn.modules.module.Module": "network",
+}
+"""Known by name: torch is not loaded to find out."""
+
+
+def _kind_of(name: str, thing: Any) -> str:
+    """What an object in a file is."""
+    kind = thing if isinstance(thing, type) else type(thing)
+    for base in kind.__mro__:
+        found = _BASES.get(f"{base.__module__}.{base.__qualname__}")
+        if found == "network":
+            raise SpecError(
+                f"{name} is a network: check it within a learner, as classifier,network={name}"
+            )
+        if found:
+            return found
+    if hasattr(thing, "better") and hasattr(thing, "needs"):
+        return "metric"
+    if isinstance(thing, type):
+        return "executor" if hasattr(thing, "run") and not hasattr(thing, "act") else "agent"
+    return "agent" if callable(thing) and "setup" in signature(thing).parameters else "curriculum"
+
+
+def _check_suite(name: str, spec: Spec) -> int:
+    from perdure.testing import check_suite
+
+    found = registry.load("suites", spec.name)
+    made = call_with(f"suite {spec.name}", found) if isinstance(found, type) else found
+    return _verdict(name, _problems(check_suite, made))
+
+
+def _check_executor(name: str, spec: Spec) -> int:
+    from perdure.run.executors import make_executor
+    from perdure.testing import check_executor
+
+    return _verdict(name, _problems(check_executor, make_executor(name)))
+
+
+def _check_strategy(name: str, spec: Spec) -> int:
+    from perdure.testing import check_strategy
+
+    return _verdict(name, _problems(check_strategy, name))
+
+
+def _check_agent(name: str, spec: Spec) -> int:
+    from perdure.testing import check_agent
+
+    return _verdict(name, _problems(check_agent, name))
+
+
+def _check_metric(name: str, spec: Spec) -> int:
+    from perdure.testing import check_metric
+
+    found = registry.load_file(name) if is_file_reference(name) else _known_metric(spec.name)
+    return _verdict(name, _problems(check_metric, found))
+
+
+def _check_task(name: str, spec: Spec) -> int:
+    from perdure.testing import check_task
+
+    family, _, rest = spec.name.partition("/")
+    suite = registry.suite(family)
+    task = suite.task_to_check(suite.task(rest))
+    task = replace(task, params={**task.params, **spec.params})
+    return _verdict(name, _problems(check_task, suite, task))
 
 
 def _problems(checker: Callable[..., list[str] | None], *args: Any) -> list[str]:
@@ -80,43 +156,34 @@ def _problems(checker: Callable[..., list[str] | None], *args: Any) -> list[str]
     return []
 
 
-def _is_strategy(name: str) -> bool:
-    """Whether a file holds a strategy under this name. No strategy exists without torch, which is
-    not loaded to find out."""
-    thing = registry.load_file(name) if is_file_reference(name) else None
-    bases = thing.__mro__ if isinstance(thing, type) else ()
-    return "perdure.agents.strategies.base.Strategy" in (
-        f"{b.__module__}.{b.__qualname__}" for b in bases
-    )
-
-
-def _find_metric(name: str) -> Any:
-    """The metric of this name or in this file; None if it is something else."""
-    if is_file_reference(name):
-        thing = registry.load_file(name)
-        return thing if hasattr(thing, "better") and hasattr(thing, "needs") else None
+def _known_metric(name: str) -> Any:
+    """The metric of this name; None if there is none."""
     paper, dot, _ = name.partition(".")
     return registry.metrics().get(name) if dot and paper in registry.entries("metrics") else None
 
 
-def _find_curriculum(spec: Spec) -> Curriculum | None:
-    if not is_file_reference(spec.name):
-        return registry.curriculum(spec) if spec.name in registry.curricula() else None
-    thing = registry.load_file(spec.name)
-    if isinstance(thing, type) or (callable(thing) and "setup" in signature(thing).parameters):
-        return None  # An agent: a class, or a function of a set-up.
-    return registry.curriculum(spec)
-
-
-def _check_curriculum(curriculum: Curriculum) -> int:
-    from perdure.run.validate import validate
+def _check_curriculum(name: str, spec: Spec) -> int:
+    from perdure.run.validate import ground_of
     from perdure.show.outline import outline
+    from perdure.testing import check_curriculum
 
+    curriculum = registry.curriculum(spec)
     say("\n".join(outline(curriculum)))
-    ground = validate(curriculum)
+    problems = _problems(check_curriculum, curriculum)
+    ground = ground_of(curriculum)
     say(f"  observations {ground.observation_space}\n  actions {ground.action_space}")
-    print("ok")
-    return 0
+    return _verdict(name, problems)
+
+
+_CHECKS: dict[str, Callable[[str, Spec], int]] = {
+    "suite": _check_suite,
+    "executor": _check_executor,
+    "strategy": _check_strategy,
+    "agent": _check_agent,
+    "metric": _check_metric,
+    "task": _check_task,
+    "curriculum": _check_curriculum,
+}
 
 
 def _check_run(path: Path) -> int:

@@ -31,6 +31,8 @@ PURPOSES = {
     "vision": "digits of suite vision",
     "video": "perdure run --video",
     "tensorboard": "perdure export --format tensorboard",
+    "safetensors": "perdure export --format safetensors",
+    "sweep": "perdure sweep",
 }
 RENDERING = {"EGL": "libegl1", "OSMesa": "libosmesa6"}
 NEEDS_RENDERING = tuple(name for name, modules in EXTRAS.items() if "mujoco" in modules)

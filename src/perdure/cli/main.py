@@ -1,4 +1,4 @@
-"""``perdure``: run, sweep, watch, view, measure, compare, report, leaderboard, export, gallery,
+"""``perdure``: run, sweep, watch, view, measure, compare, report, leaderboard, export, play, gallery,
 ls, check, doctor."""
 
 from __future__ import annotations
@@ -224,15 +224,37 @@ def compare(
 @main.command()
 @click.argument("run", type=AnyPath())
 @click.option("--format", "-f", "kind", required=True,
-              type=click.Choice(["csv", "json", "parquet", "l2logger", "tensorboard", "compact"]))  # fmt: skip
+              type=click.Choice(["csv", "json", "parquet", "l2logger", "tensorboard", "compact", "safetensors"]))  # fmt: skip
 @click.option("--out", "-o", type=AnyPath(), required=True)
 @_partial
 def export(run: Path, kind: str, out: Path, partial: bool) -> None:
     """Write a run's rows as CSV, JSON or Parquet, as L2Logger directories, for TensorBoard, or as a
-    compact run: a copy without checkpoints and films, for publishing, that every verb but run reads."""
+    compact run: a copy without checkpoints and films, for publishing, that every verb but run reads;
+    or its agents' weights as safetensors, a file for each lifetime."""
     from perdure.cli import measuring
 
     sys.exit(measuring.export(run, kind, out, partial))
+
+
+@main.command()
+@click.argument("run", type=AnyPath())
+@click.option("--agent", "-a", default="", help="Its label; the only one if there is one.")
+@click.option("--task", "-t", default="", help="One whose spaces are the same; of the run or not.")
+@click.option("--seed", "-s", type=int, help="Of its lifetime (the first).")
+@click.option("--commit", type=int, default=-1, help="As it was at this commit (the last).")
+@click.option("--expert", default="", metavar="TASK", help="The single-task expert of this task.")
+@click.option("--episodes", "-n", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--out", "-o", type=AnyPath(dir_okay=False), help="The film (AGENT--TASK.mp4).")
+@click.option("--film/--no-film", default=True, help="Film the first episode.")
+def play(run: Path, **what: Any) -> None:
+    """Play a trained agent of RUN on a task: print its score, film its first episode.
+
+    To evaluate it on a whole curriculum, or to train it further, run the agent
+    from_run,run=RUN,agent=LABEL[,frozen=true]; in Python, Run(RUN).agent(LABEL) is the agent itself.
+    """
+    from perdure.cli import playing
+
+    sys.exit(playing.play(run, **what))
 
 
 @main.command()
@@ -308,14 +330,18 @@ def ls(part: str | None, name: str | None, as_json: bool) -> None:
 
 @main.command()
 @click.argument("name")
-def check(name: str) -> None:
+@click.option(
+    "--on", metavar="CURRICULUM", help="Check an agent or strategy on a short form of this."
+)
+def check(name: str, on: str | None) -> None:
     """Check a task, suite, curriculum, agent, strategy, metric, executor or run folder.
 
-    Exit 0 only if all is well.
+    NAME may be a registered name or file.py:Name. Of a curriculum, every task is checked. Exit 0 only
+    if all is well.
     """
     from perdure.cli import checking
 
-    sys.exit(checking.check(name))
+    sys.exit(checking.check(name, on))
 
 
 @main.command()
@@ -352,6 +378,8 @@ def entry() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # A terminal without − or × gets a question mark.
+    if not sys.flags.safe_path and sys.path[0] not in ("", os.path.curdir):
+        sys.path.insert(0, "")  # As workers have it: `gym/mine:Env-v0` imports mine.py from here.
     code: Any = 0
     try:
         main()

@@ -202,6 +202,14 @@ def export(path: Path, format: str, out: Path, partial: bool = False) -> int:
         from perdure.store.compact import write_compact
 
         say(f"run: {write_compact(run, out)}")
+    elif format == "safetensors":
+        from perdure.store.safetensors import write_safetensors
+
+        agents, left_out = write_safetensors(run, out, without)
+        for why in left_out:
+            tell(f"not exported: {why}")
+        say(f"{len(agents)} agents: {out}")
+        return 0 if agents else 1
     else:
         say(f"rows: {export_rows(run, out, format, partial)}")
     return 0

@@ -15,7 +15,7 @@ from typing import Any
 
 from perdure import curricula, registry
 from perdure.agent import Agent
-from perdure.agents.compose import Factory, make_agent
+from perdure.agents.compose import Factory, make_agent, pinned
 from perdure.errors import (
     AgentFault,
     NameRefused,
@@ -192,6 +192,7 @@ def make_plan(
     for text in spec.agents:
         parsed = Spec.parse(text)
         label = slug(parsed.short)
+        parsed = pinned(parsed, (factories or {}).get(label))
         if label in ("experts", "rows"):
             raise NameRefused(f"{label!r} cannot be an agent's label: a folder is called so")
         if labels.get(label, parsed) != parsed:

@@ -6,10 +6,11 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from perdure import registry
 from perdure.errors import Corrupt, PartialRun, StoreError
 from perdure.store import rows
 from perdure.store.code import Record, recorded
@@ -17,6 +18,9 @@ from perdure.store.layout import SPEC, LifetimeFolder, RunFolder
 from perdure.store.log import Lifetime
 from perdure.store.places import LifetimePlace
 from perdure.store.survey import Gap, foreign, listed, missing
+
+if TYPE_CHECKING:
+    from perdure.agent import Agent
 
 
 @dataclass(frozen=True)
@@ -153,6 +157,18 @@ class Run:
         if not tables:
             return rows.flatten(rows.SCHEMA.empty_table())
         return rows.flatten(pa.concat_tables(tables))
+
+    def agent(
+        self, label: str = "", seed: int | None = None, commit: int = -1, expert: str = ""
+    ) -> Agent:
+        """A trained agent, live and set up as it was: that of this label, of the lifetime with this
+        seed (the first), as it was at this commit (the last). ``expert`` is the task of a
+        single-task expert. ``agent.act(observations, Context.evaluation())`` is what it does."""
+        # Found by its name: what makes agents is above what reads runs.
+        made: Agent = registry.load("agents", "from_run").again(
+            self.path, label, seed, commit, expert
+        )
+        return made
 
     def verify(self) -> list[str]:
         """What is damaged, a sentence each; empty if all is well. Lifetimes that have not ended are

@@ -12,11 +12,12 @@ from perdure.testing.executors import check_executor
 from perdure.testing.metrics import check_metric
 from perdure.testing.report import CheckFailed
 from perdure.testing.strategies import check_strategy
-from perdure.testing.suites import check_suite, check_task
+from perdure.testing.suites import check_curriculum, check_suite, check_task
 
 __all__ = [
     "CheckFailed",
     "check_agent",
+    "check_curriculum",
     "check_executor",
     "check_metric",
     "check_strategy",

@@ -26,6 +26,7 @@ CURRICULA = (
     "toy/check,task=blobs",
 )
 """Tiny lifetimes: discrete actions, continuous actions, labelled data."""
+_ELSEWHERE = " (perdure check AGENT --on CURRICULUM checks it on one that it is for)"
 
 
 def check_agent(agent: str | Factory, curricula: tuple[str, ...] = CURRICULA) -> list[str]:
@@ -41,7 +42,8 @@ def check_agent(agent: str | Factory, curricula: tuple[str, ...] = CURRICULA) ->
     problems, refusals = checked(agent, curricula)
     if len(refusals) == len(curricula):
         problems.append(
-            f"{name} fits none of the curricula it is checked on: " + "; ".join(refusals)
+            f"{name} fits none of the curricula it is checked on"
+            f"{_ELSEWHERE * (curricula == CURRICULA)}: " + "; ".join(refusals)
         )
     if problems:
         raise CheckFailed(f"agent {name}", problems)

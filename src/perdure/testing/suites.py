@@ -10,12 +10,13 @@ import numpy as np
 from perdure.errors import CurriculumError, PerdureError
 from perdure.names import join_task_id
 from perdure.registry import curriculum as build
-from perdure.registry import entries
+from perdure.registry import entries, is_suite, suite_of
 from perdure.run.validate import validate
 from perdure.seeds import seed_for
+from perdure.specs import Spec
 from perdure.suite import BatchedEnv, Episode, Suite
 from perdure.testing.report import CheckFailed, global_rng_untouched
-from perdure.types import Task
+from perdure.types import Curriculum, Task
 
 STEPS = 60
 Step: TypeAlias = tuple[Any, float, bool, bool]
@@ -51,19 +52,28 @@ def check_task(suite: Suite, task: Task) -> None:
         raise CheckFailed(f"task {task.id}", problems)
 
 
+def check_curriculum(curriculum: Curriculum) -> None:
+    """Check a curriculum: that it holds together, and every task of it as :func:`check_task` does,
+    with the parameters that it has there."""
+    validate(curriculum)
+    problems: list[str] = []
+    for task in curriculum.tasks:
+        suite = suite_of(task)
+        problems += _task_problems(suite, suite.task_to_check(task))
+    if problems:
+        raise CheckFailed(f"curriculum {curriculum.name}", problems)
+
+
 def _curriculum_problems(suite: Suite) -> list[str]:
     problems = []
-    registered = suite.name in entries("suites")
     for name, builder in suite.curricula().items():
         try:
-            if registered:
-                from perdure.specs import Spec
-
+            if suite.name in entries("suites"):
                 made = build(Spec(f"{suite.name}/{name}"))
-                if len(made.tasks) <= 3:
-                    validate(made)
             else:
-                builder()
+                made = builder()
+            if is_suite(suite.name) and len(made.tasks) <= 3:
+                validate(made)
         except Exception as e:
             problems.append(f"curriculum {suite.name}/{name} is not valid: {e}")
     return problems

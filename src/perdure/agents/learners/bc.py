@@ -11,7 +11,7 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from perdure.agents.networks.encoders import encoder_for, own_encoder
+from perdure.agents.networks.encoders import encoder_for
 from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import (
     LEAST_STD,
@@ -143,10 +143,7 @@ class BCAgent(TorchLearner):
         self.standard = Standardise(self.inputs.shape) if s.standardise else None
 
         def build() -> nn.Module:
-            if s.network:
-                encoder, features = own_encoder(s.network, self.inputs)
-            else:
-                encoder, features = encoder_for(self.inputs, s.hidden, nn.ReLU)
+            encoder, features = encoder_for(self.inputs, s.hidden, nn.ReLU, network=s.network)
             first = [] if self.standard is None else [self.standard]
             return nn.Sequential(*first, encoder, nn.Linear(features, outputs * self.heads))
 

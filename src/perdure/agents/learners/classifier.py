@@ -10,7 +10,7 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from perdure.agents.networks.encoders import Dropout, encoder_for, own_encoder
+from perdure.agents.networks.encoders import Dropout, encoder_for
 from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import (
     Minibatch,
@@ -83,12 +83,9 @@ class ClassifierAgent(TorchLearner):
 
         def build() -> nn.Sequential:
             dropped = drop if s.dropout else None
-            if s.network:
-                encoder, features = own_encoder(s.network, self.inputs)
-            else:
-                encoder, features = encoder_for(
-                    self.inputs, s.hidden, nn.ReLU, s.convolutions, dropped
-                )
+            encoder, features = encoder_for(
+                self.inputs, s.hidden, nn.ReLU, s.convolutions, dropped, s.network
+            )
             return nn.Sequential(encoder, nn.Linear(features, self.classes * self.heads))
 
         self.net = network(setup, self.device, build)

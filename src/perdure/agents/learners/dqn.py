@@ -48,6 +48,7 @@ class DQNSettings(ReplaySettings):
 
     lr: float = 5e-4
     hidden: Sequence[int] = (128, 128)
+    network: str = ""
     batch: int = 64
     every: int = 2
     target: int = 1
@@ -63,7 +64,8 @@ class DQNAgent(TorchLearner):
 
     One minibatch of ``batch`` replayed transitions is learned for every ``every`` steps taken, once
     the replay holds ``batch`` of them; every ``target`` minibatches the target network moves the part
-    ``tau`` of the way to the network.
+    ``tau`` of the way to the network. ``network=file.py:Net`` puts a network of one's own in the place
+    of ``hidden``.
     Epsilon falls to ``epsilon`` over ``explore`` learned steps. At a new task (see EpsilonGreedy)
     exploration starts again and the replay is emptied, unless ``restart`` is false: then both go
     on, and the replay mixes tasks.
@@ -97,7 +99,7 @@ class DQNAgent(TorchLearner):
         self.inputs = Inputs(setup.observation_space, self.device)
 
         def build() -> nn.Module:
-            encoder, features = encoder_for(self.inputs, s.hidden, nn.ReLU)
+            encoder, features = encoder_for(self.inputs, s.hidden, nn.ReLU, network=s.network)
             return nn.Sequential(encoder, nn.Linear(features, self.actions.count))
 
         self.net = network(setup, self.device, build)

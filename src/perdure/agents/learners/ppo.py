@@ -48,6 +48,7 @@ class PPOSettings(RolloutSettings):
     }
 
     lr: float = 3e-4
+    network: str = ""
     rollout: int = 2048
     clip: float = 0.2
     entropy: float = 0.0
@@ -63,14 +64,22 @@ class ActorCritic(nn.Module):
     common encoder."""
 
     def __init__(
-        self, inputs: Inputs, policy: Policy, hidden: Sequence[int], baseline: Baseline
+        self,
+        inputs: Inputs,
+        policy: Policy,
+        hidden: Sequence[int],
+        baseline: Baseline,
+        network: str = "",
     ) -> None:
         super().__init__()
         self.policy = policy
-        self.actor = with_linear_head(*encoder_for(inputs, hidden), policy.outputs, 0.01)
-        self.critic = (
-            with_linear_head(*encoder_for(inputs, hidden), 1, 1.0) if baseline == "mlp" else None
-        )
+
+        def made(outputs: int, gain: float) -> nn.Sequential:
+            encoder = encoder_for(inputs, hidden, network=network)
+            return with_linear_head(*encoder, outputs, gain, bool(network))
+
+        self.actor = made(policy.outputs, 0.01)
+        self.critic = made(1, 1.0) if baseline == "mlp" else None
 
 
 class PPOAgent(TorchLearner):
@@ -79,7 +88,8 @@ class PPOAgent(TorchLearner):
     After every ``rollout`` steps of each task that runs side by side, it learns them ``epochs``
     times in minibatches of ``batch`` rows of each such task. In evaluation it does what is most
     probable if ``greedy``. ``std`` is the first spread of continuous actions, in units of half
-    their range.
+    their range. ``network=file.py:Net`` puts networks of one's own in the place of ``hidden``, one for
+    the policy and one for the values.
 
     ``baseline`` says what a step is compared with: a network of values, or a ``linear`` fit to the
     returns of the rollout, one for each task.
@@ -153,7 +163,9 @@ class PPOAgent(TorchLearner):
         self.policy = policy_for(setup.action_space, s.std)
         self.predicts = self.policy.predicts
         self.net = network(
-            setup, self.device, lambda: ActorCritic(self.inputs, self.policy, s.hidden, baseline)
+            setup,
+            self.device,
+            lambda: ActorCritic(self.inputs, self.policy, s.hidden, baseline, s.network),
         )
         self.optimizer, self.max_grad = s.make_optimizer(self.net.parameters()), s.max_grad
         self.rows = RolloutBuffer(setup, self.inputs, self.policy, s.rollout)

@@ -37,6 +37,7 @@ class TRPOSettings(RolloutSettings):
     ranges: ClassVar[Ranges] = {**RolloutSettings.ranges, "kl": (1e-12, inf)}
 
     kl: float = 0.01
+    network: str = ""
     std: float = 2.0
     baseline: Baseline = "auto"
     normalise: bool = True
@@ -51,6 +52,8 @@ class TRPOAgent(TorchAgent):
     gradients, and so long that to second order the mean KL divergence from the old policy is
     ``kl``. It is then shortened until the surrogate has improved and the true divergence is within
     the bound; if no length will do, the policy stays as it was.
+
+    ``network=file.py:Net`` puts a network of one's own in the place of ``hidden``.
 
     ``baseline`` says what a step is compared with: a ``linear`` fit to the returns of the rollout,
     one for each task, or an ``mlp`` that learns them ``epochs`` times by the ``optimizer`` (``lr``) in
@@ -84,10 +87,14 @@ class TRPOAgent(TorchAgent):
         policy = self.policy = policy_for(setup.action_space, s.std)
 
         def build() -> nn.ModuleDict:
-            actor = with_linear_head(*encoder_for(self.inputs, s.hidden), policy.outputs, 0.01)
+            def made(outputs: int, gain: float) -> nn.Sequential:
+                encoder = encoder_for(self.inputs, s.hidden, network=s.network)
+                return with_linear_head(*encoder, outputs, gain, bool(s.network))
+
+            actor = made(policy.outputs, 0.01)
             parts = nn.ModuleDict({"policy": policy, "actor": actor})
             if baseline == "mlp":
-                parts["critic"] = with_linear_head(*encoder_for(self.inputs, s.hidden), 1, 1.0)
+                parts["critic"] = made(1, 1.0)
             return parts
 
         self.net = network(setup, self.device, build)

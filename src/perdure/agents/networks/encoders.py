@@ -160,13 +160,17 @@ def encoder_for(
     activation: type[nn.Module] = nn.Tanh,
     convolutions: str = "plain",
     dropout: Callable[[], nn.Module] | None = None,
+    network: str = "",
 ) -> tuple[nn.Module, int]:
-    """The network that reads these inputs, and how many features it gives.
+    """The network that reads these inputs, and how many features it gives: that of :func:`own_encoder`,
+    where there is one.
 
     Images pass convolutions first (see :func:`convolutions_for`), each image of a nested space its
     own. Then come the layers of ``hidden``; of a single image with ``plain`` convolutions the last
     layer alone.
     """
+    if network:
+        return own_encoder(network, inputs)
     check_widths(hidden)
     first, features = image_encoder(inputs, convolutions)
     if first is None:
@@ -176,11 +180,13 @@ def encoder_for(
     return nn.Sequential(first, mlp([features, *hidden], activation, dropout)), hidden[-1]
 
 
-def with_linear_head(encoder: nn.Module, features: int, outputs: int, gain: float) -> nn.Sequential:
+def with_linear_head(
+    encoder: nn.Module, features: int, outputs: int, gain: float, own: bool = False
+) -> nn.Sequential:
     """An encoder and a linear head, initialised orthogonally; the head's gain is small where the
-    first answers should favour nothing."""
+    first answers should favour nothing. An encoder of one's ``own`` stays as it is."""
     head = nn.Linear(features, outputs)
-    for layer in (*encoder.modules(), head):
+    for layer in (head,) if own else (*encoder.modules(), head):
         if isinstance(layer, (nn.Linear, nn.Conv2d)):
             nn.init.orthogonal_(layer.weight, gain if layer is head else 2**0.5)
             nn.init.zeros_(layer.bias)  # type: ignore[arg-type]

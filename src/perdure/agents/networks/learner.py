@@ -19,6 +19,7 @@ from perdure.agents.networks.inputs import Inputs, channels_last
 from perdure.agents.networks.optimizers import Optimizer
 from perdure.agents.networks.tasks import Tasks
 from perdure.agents.networks.tensors import resolve_device, to_array, to_floats, to_tensor
+from perdure.errors import AgentFault
 from perdure.seeds import seed_for
 from perdure.types import Array, Context, Examples, Setup, State
 
@@ -229,4 +230,10 @@ def unpack(module: nn.Module, prefix: str, state: State) -> None:
     """Write packed arrays into a module of the same shape, in place."""
     with torch.no_grad():
         for name, value in module.state_dict().items():
-            value.copy_(to_tensor(state[f"{prefix}.{name}"], value.device))
+            saved = to_tensor(state[f"{prefix}.{name}"], value.device)
+            if saved.shape != value.shape:  # copy_ would spread one row over many.
+                raise AgentFault(
+                    f"{prefix}.{name} was saved with the shape {tuple(saved.shape)}, and is "
+                    f"{tuple(value.shape)} here"
+                )
+            value.copy_(saved)

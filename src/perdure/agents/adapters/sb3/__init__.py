@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,11 @@ from stable_baselines3.common.vec_env import VecTransposeImage
 
 from perdure.agent import Agent
 from perdure.agents.adapters._globals import Guest
-from perdure.agents.adapters.sb3.build import build
+from perdure.agents.adapters.sb3.build import algorithm, build
 from perdure.agents.adapters.sb3.host import Host, StepOutcome
 from perdure.agents.adapters.sb3.offpolicy import OffPolicy
 from perdure.agents.adapters.sb3.onpolicy import OnPolicy
+from perdure.agents.adapters.sb3.saved import digest, read_model
 from perdure.agents.adapters.sb3.state import pack_model, unpack_model
 from perdure.errors import AgentFault, SpecError
 from perdure.seeds import pack_rng, seed_for, unpack_rng
@@ -43,6 +45,12 @@ class SB3Agent(Agent):
     minibatch (``flush=False``: it goes on filling the same rollout in the next exposure). So
     what is evaluated has learned from its block, even if the block was shorter than a rollout
     of ``n_steps`` times the slots.
+
+    ``load`` is a model that Stable-Baselines3 saved: its weights and optimisers, and of its settings
+    those that are not given here and are plain numbers, words and tables. Nothing in the file is
+    unpickled, so that a model with settings of other kinds (a schedule, an activation function) needs
+    them here again. ``weights`` is written by the plan: the digest of that file. A ``frozen`` model acts as in evaluation and learns
+    nothing.
     """
 
     learns_from = ("environments",)
@@ -54,9 +62,21 @@ class SB3Agent(Agent):
         policy: str = "auto",
         total_timesteps: int | None = None,
         flush: bool = True,
+        load: str = "",
+        frozen: bool = False,
+        weights: str = "",
         **kwargs: Any,
     ) -> None:
         super().__init__(setup)
+        self.frozen = frozen
+        saved = read_model(load) if load else None
+        if saved is not None:
+            if weights and digest(load) != weights:
+                raise SpecError(
+                    f"sb3: {load} is not the file that this run was planned with: its digest is "
+                    f"{digest(load)}, expected {weights}"
+                )
+            kwargs = saved.settings(algorithm(algo), kwargs)
         if total_timesteps is not None and total_timesteps < 1:
             raise SpecError(f"sb3: total_timesteps must be at least 1, got {total_timesteps!r}")
         # As in our own learners: the order in which threads add up must not show in the results.
@@ -64,7 +84,10 @@ class SB3Agent(Agent):
         seed = seed_for(setup.seed, "init")
         self.guest = Guest(seed)
         with self.guest.lent():
-            self.model = build(setup, seed, algo, policy, kwargs)
+            if saved is None:
+                self.model = build(setup, seed, algo, policy, kwargs)
+            else:
+                self.model = saved.put_into(lambda: build(setup, seed, algo, policy, kwargs))
         if total_timesteps is None and hasattr(self.model, "exploration_schedule"):
             total_timesteps = EXPLORING
         self.host: Host
@@ -73,11 +96,16 @@ class SB3Agent(Agent):
         else:
             self.host = OffPolicy(self.model, total_timesteps)
 
+    @classmethod
+    def pinned(cls, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Which file of weights the parameters mean now."""
+        return {"weights": digest(str(params["load"])), **params} if "load" in params else {}
+
     def act(self, obs: Any, ctx: Context) -> Array:
         if len(ctx.slots) > self.setup.slots:
             raise AgentFault(NO_DATA)
         seen = self._observations(obs)
-        if ctx.learning:
+        if ctx.learning and not self.frozen:
             with self.guest.lent():
                 actions = self.host.act(seen, ctx.slots, ctx.episode_start[ctx.slots])
         else:
@@ -92,6 +120,8 @@ class SB3Agent(Agent):
     def learn(self, batch: Batch, ctx: Context) -> dict[str, float] | None:
         if not isinstance(batch, Transitions) or batch.rewards is None:
             raise AgentFault(NO_DATA)
+        if self.frozen:
+            return None
         ended = batch.terminated | batch.truncated
         outcome = StepOutcome(
             batch.rewards.astype(np.float32),
@@ -102,7 +132,8 @@ class SB3Agent(Agent):
         return self._train() if self.host.take(ctx.slots, outcome) else None
 
     def leave(self, ctx: Context) -> None:
-        if ctx.learning and ctx.event == "variant" and self.host.pause():
+        learns = ctx.learning and not self.frozen
+        if learns and ctx.event == "variant" and self.host.pause():
             self._train()
 
     def _train(self) -> dict[str, float]:
