@@ -1,4 +1,4 @@
-"""Files of one's own as modules: each may import the files beside it, as a script may."""
+"""Files of one's own as modules: each may import the files beside it, as a script may. What is in them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ from types import ModuleType
 
 from perdure.errors import SpecError
 
+_BASES = {
+    "perdure.agents.strategies.base.Strategy": "strategy",
+    "perdure.suite.Suite": "suite",
+    "perdure.agent.Agent": "agent",
+    "torch.nn.modules.module.Module": "network",
+}
 _loaded: dict[Path, ModuleType] = {}
 _beside: dict[str, Path] = {}
 """What the names stand for that files import from beside them: one process has one module of a name."""
@@ -28,6 +34,14 @@ def module_of(file: str) -> ModuleType:
     if path not in _loaded:
         _loaded[path] = _execute(file, path)
     return _loaded[path]
+
+
+def kind_of(thing: object) -> str:
+    """Whether an object or class is a ``strategy``, ``suite``, ``agent`` or ``network``; empty if it is
+    none of these. Bases are known by their names: torch is not loaded to find out."""
+    kind = thing if isinstance(thing, type) else type(thing)
+    names = (f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__)
+    return next((_BASES[name] for name in names if name in _BASES), "")
 
 
 def _execute(file: str, path: Path) -> ModuleType:

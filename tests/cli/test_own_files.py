@@ -195,6 +195,19 @@ def test_check_on_what_does_not_fit_or_is_no_agent(mine):
         assert done.exit_code == 0, done.output
 
 
+@pytest.mark.parametrize(
+    ("agent", "words"),
+    [
+        ("ewc+mine/mynet.py:Net", "put it into a learner, classifier,network=mine/mynet.py:Net"),
+        ("mine/mynet.py:MyNet+classifier", "is of kind agent, expected strategy"),
+        ("mine/l2.py:L2", "is of kind strategy, expected agent"),
+    ],
+)
+def test_a_part_in_the_wrong_place_is_told_what_it_is(mine, agent, words):
+    done = perdure("run", "toy/blobs", "-a", agent, "-o", "runs/wrong")
+    assert done.exit_code == 2 and words in done.output, done.output
+
+
 def test_two_neighbours_of_one_name_are_not_mistaken_for_each_other(mine):
     other = mine.parent / "other"
     other.mkdir()

@@ -230,6 +230,8 @@ def test_any_callable_is_a_policy(tmp_path, monkeypatch):
     assert all(s == ("done", "") for s in status.values()), status
     assert run.agent("policy-fn-acting.py-counts-learn-acting.py-learn").state()["n"] == 120
     assert run.agent("policy-fn-acting.py-act").state() == {}
+    with pytest.raises(SpecError, match="is a class"):
+        make_agent(Spec.parse("policy,fn=acting.py:Logits"), setup_for(CORNERS))
     with pytest.raises(SpecError, match="must be a function"):
         make_agent(Spec.parse("policy,fn=act"), setup_for(CORNERS))
 

@@ -12,6 +12,7 @@ from typing import Any
 from perdure import registry
 from perdure.agent import Agent
 from perdure.errors import AgentFault, PerdureError, SpecError
+from perdure.own_files import kind_of
 from perdure.specs import Spec, call_with, with_preset
 from perdure.types import Setup
 
@@ -28,6 +29,9 @@ def make_agent(spec: Spec, setup: Setup, factory: Factory | None = None) -> Agen
     if len(strategies) > 1:
         raise SpecError(f"{what}: one strategy and one learner, as in ewc+ppo")
     kept = [registry.load("strategies", name) for name in strategies]
+    _refuse_mistaken(learner, base, "agent")
+    for name, part in zip(strategies, kept, strict=True):
+        _refuse_mistaken(name, part, "strategy")
     params = with_preset(what, spec.params, base, *kept)
     try:
         if not kept:
@@ -44,6 +48,18 @@ def make_agent(spec: Spec, setup: Setup, factory: Factory | None = None) -> Agen
     if not isinstance(agent, Agent):
         raise SpecError(f"{what} gave {type(agent).__name__}, expected a perdure.Agent")
     return agent
+
+
+def _refuse_mistaken(name: str, part: Any, expected: str) -> None:
+    """SpecError if a part of an agent is one of another kind."""
+    found = kind_of(part)
+    if found == "network":
+        raise SpecError(f"{name} is a network: put it into a learner, classifier,network={name}")
+    if found not in ("", expected):
+        raise SpecError(
+            f"{name} is of kind {found}, expected {expected}: an agent is written learner or "
+            "strategy+learner, in this order"
+        )
 
 
 def pinned(spec: Spec, factory: Factory | None = None) -> Spec:

@@ -86,6 +86,8 @@ class PolicyAgent(Agent):
 
 def _callable(name: str, given: str | Callable[..., Any]) -> Callable[..., Any]:
     found = registry.load_file(given) if isinstance(given, str) and ".py:" in given else given
+    if isinstance(found, type):
+        raise SpecError(f"policy: {name}={given} is a class: name an object of it")
     if not callable(found):
         raise SpecError(f"policy: {name} must be a function, as file.py:act, got {given!r}")
     return found

@@ -11,6 +11,7 @@ from typing import Any
 from perdure import registry
 from perdure.cli.terminal import say, tell
 from perdure.errors import NameRefused, SpecError, UnknownName
+from perdure.own_files import kind_of
 from perdure.specs import Spec, call_with, is_file_reference
 
 
@@ -74,26 +75,13 @@ def _kind(spec: Spec) -> str:
     raise UnknownName(what, str(spec), known)
 
 
-_BASES = {
-    "perdure.agents.strategies.base.Strategy": "strategy",
-    "perdure.suite.Suite": "suite",
-    "perdure.agent.Agent": "agent",
-    "torch.nn.modules.module.Module": "network",
-}
-"""Known by name: torch is not loaded to find out."""
-
-
 def _kind_of(name: str, thing: Any) -> str:
     """What an object in a file is."""
-    kind = thing if isinstance(thing, type) else type(thing)
-    for base in kind.__mro__:
-        found = _BASES.get(f"{base.__module__}.{base.__qualname__}")
-        if found == "network":
-            raise SpecError(
-                f"{name} is a network: check it within a learner, as classifier,network={name}"
-            )
-        if found:
-            return found
+    found = kind_of(thing)
+    if found == "network":
+        raise SpecError(f"{name} is a network: check it in a learner, classifier,network={name}")
+    if found:
+        return found
     if hasattr(thing, "better") and hasattr(thing, "needs"):
         return "metric"
     if isinstance(thing, type):

@@ -192,7 +192,8 @@ def make_plan(
     for text in spec.agents:
         parsed = Spec.parse(text)
         label = slug(parsed.short)
-        parsed = pinned(parsed, (factories or {}).get(label))
+        with patient(f"agent {label}", spec.patience):
+            parsed = pinned(parsed, (factories or {}).get(label))
         if label in ("experts", "rows"):
             raise NameRefused(f"{label!r} cannot be an agent's label: a folder is called so")
         if labels.get(label, parsed) != parsed:
