@@ -16,6 +16,7 @@ from perdure.store.layout import RunFolder
 
 def prepare(plan: Plan) -> None:
     """Write a plan into its folder, if it fits what is there: the same specification, the same code."""
+    plan.save(write=False)  # What is wrong with the specification comes first.
     notes = check_plan(plan)
     plan.save()
     write_plan(plan)

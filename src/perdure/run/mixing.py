@@ -25,7 +25,7 @@ def check_plan(plan: Plan) -> list[str]:
     packages are worth a word, but change nothing."""
     now = {label: plan.code(label, checked=True) for label in plan.agents}
     run = RunFolder(plan.path)
-    writes = any(not run.lifetime(job.id).journal().done for job in plan.jobs)
+    writes = not all(_is_done(run.lifetime(job.id)) for job in plan.jobs)
     changed: dict[str, dict[str, None]] = {}
     mine, unknown = False, list[str]()
     for job in run.lifetimes():
@@ -56,6 +56,13 @@ def write_plan(plan: Plan) -> None:
     """Write what the plan's lifetimes are to execute, for whoever runs them: files may change while
     they wait for their turn."""
     RunFolder(plan.path).write_code({label: plan.code(label) for label in plan.agents})
+
+
+def _is_done(folder: LifetimeFolder) -> bool:
+    try:
+        return folder.journal().done
+    except StoreError:
+        return False  # Whoever runs it will say so.
 
 
 def _records(folder: LifetimeFolder, job: str) -> tuple[str | None, tuple[Record, ...]]:

@@ -19,9 +19,10 @@ def save_spec(
     agents: Mapping[str, Spec],
     outline: Mapping[str, Any],
     weights: Mapping[str, float],
+    write: bool = True,
 ) -> None:
-    """Write a specification into the run's folder, or check that it is the one there. ``weights``:
-    how long each job is beside a whole lifetime.
+    """Write a specification into the run's folder, or check that it is the one there, or only that, if it
+    is not to ``write``. ``weights``: how long each job is beside a whole lifetime.
 
     What is planned in a folder only grows, by whoever runs there: agents, lifetimes, experts.
     """
@@ -37,7 +38,8 @@ def save_spec(
             f"{spec.folder} is a compact copy of a finished run: it can be measured, compared and shown, "
             "but has no checkpoints to go on from. To run it again choose another folder with --out"
         )
-    if _merged(spec, folder, mine, weights) == (_there(folder), folder.jobs()):
+    merged, jobs = _merged(spec, folder, mine, weights)
+    if not write or (merged, jobs) == (_there(folder), folder.jobs()):
         return  # Nothing to write: a finished run on a read-only disk is as good as any.
     with folder.lock():
         merged, jobs = _merged(spec, folder, mine, weights)

@@ -172,11 +172,12 @@ class Plan:
         more = [flag for flag, given in flags.items() if given]
         return [sys.executable, "-m", "perdure.run.worker", str(self.path), job.id, *more]
 
-    def save(self) -> None:
-        """Write the specification into the run's folder, or check that it is the one there."""
+    def save(self, *, write: bool = True) -> None:
+        """Write the specification into the run's folder, or check that it is the one there; without
+        ``write``, only that."""
         outline = self.curriculum(self.spec.seed).to_json()
         weights = {job.id: self._weight(job) for job in self.jobs}
-        save_spec(self.spec, self.agents, outline, weights)
+        save_spec(self.spec, self.agents, outline, weights, write)
 
     def _weight(self, job: Job) -> float:
         """Roughly how long a job is beside a whole lifetime; only for progress and ETA."""

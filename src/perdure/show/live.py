@@ -6,6 +6,7 @@ Watching writes nothing.
 from __future__ import annotations
 
 import html
+import importlib
 import io
 import sys
 import threading
@@ -288,8 +289,7 @@ class NotebookView(LiveView):
         self._handle: Any = None
 
     def __enter__(self) -> LiveView:
-        from IPython.display import display
-
+        display: Any = importlib.import_module("IPython.display").display
         # Made by the cell's own thread, so that the notebook knows whose output it is.
         self._handle = display(self._shown(), raw=True, display_id=True)
         return super().__enter__()
