@@ -85,12 +85,12 @@ def test_the_numbers_are_means_with_t_intervals_over_lifetimes(folder):
             np.mean([np.mean([r["success"] for r in mine if r["task"] == t]) for t in tasks])
         )
     entry = next(e for e in ranking.entries if e.run == "a")
-    found = entry.cells["gem.acc"].estimate
+    found = entry.cells["summary.final"].estimate
     assert found.value == pytest.approx(np.mean(finals)) and found.n == entry.n == 3
     low, high = stats.t.interval(0.95, 2, np.mean(finals), stats.sem(finals))
     assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
     assert [m.name for m in ranking.metrics] == [
-        "gem.acc", "l2m.pm", "l2m.ft", "l2m.bt", "l2m.rp", "l2m.se",
+        "summary.final", "summary.forgetting", "summary.success", "l2m.pm", "l2m.ft", "l2m.bt", "l2m.rp", "l2m.se",
     ]  # fmt: skip
     # Only one of the runs has experts.
     assert not np.isnan(entry.cells["l2m.rp"].estimate.value)
@@ -99,7 +99,7 @@ def test_the_numbers_are_means_with_t_intervals_over_lifetimes(folder):
     assert "expert" in other.cells["l2m.rp"].reason
     assert any("l2m.rp" in line and "expert" in line for line in remarks(ranking))
     # The same agent under the same seeds is the same, whichever run it is of.
-    assert other.cells["gem.acc"].estimate == found
+    assert other.cells["summary.final"].estimate == found
 
 
 def entries(*spans):

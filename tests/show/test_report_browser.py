@@ -224,7 +224,7 @@ def test_the_numbers_behind_a_chart(report):
         part = seen.draw("forgetting")
         _, rows = seen.numbers(part)
         assert len(rows) == 6
-        assert "cw.forgetting" in part.locator(".data").inner_text()
+        assert "summary.forgetting" in part.locator(".data").inner_text()
 
 
 def test_hostile_names_do_nothing(tmp_path):

@@ -168,9 +168,10 @@ def test_transfer_by_pair(study):
 def test_the_headline(study):
     found = data.headline(study)
     assert [m["metric"] for m in found["metrics"]] == [
-        "cw.performance", "cw.forgetting", "l2m.pm", "l2m.ft", "l2m.bt", "l2m.rp", "l2m.se",
+        "summary.final", "summary.forgetting", "summary.success",
+        "l2m.pm", "l2m.ft", "l2m.bt", "l2m.rp", "l2m.se",
     ]  # fmt: skip
-    final = only(found["cells"], metric="cw.performance")
+    final = only(found["cells"], metric="summary.final")
     # Final scores (0.5 + 1) / 2 and (0 + 1) / 2.
     assert final["values"] == [0.75, 0.5] and final["value"] == 0.625 and final["n"] == 2
     assert final["low"] == pytest.approx(0.625 - T2 * 0.125)
@@ -199,9 +200,9 @@ def test_agents_are_compared_and_the_better_one_is_marked(tmp_path):
     run = made.make_run(tmp_path / "run", seeds=range(6), episodes=30)
     study = load([run], metrics())
     found = data.headline(study)
-    assert only(found["cells"], metric="cw.forgetting", agent="good")["beats"] == ["poor"]
-    assert only(found["cells"], metric="cw.forgetting", agent="poor")["beats"] == []
-    said = only(found["comparisons"], metric="cw.forgetting")
+    assert only(found["cells"], metric="summary.forgetting", agent="good")["beats"] == ["poor"]
+    assert only(found["cells"], metric="summary.forgetting", agent="poor")["beats"] == []
+    said = only(found["comparisons"], metric="summary.forgetting")
     assert said["better"] == "good" and said["value"] < 0 and said["test"] == "paired t"
     (won,) = data.improvement(study)
     assert (won["a"], won["b"], won["paired"], won["n"]) == ("good", "poor", True, 6)
@@ -217,7 +218,7 @@ def test_what_did_not_end_is_in_no_number(tmp_path):
     jobs = ("q/0", "q/1", "q/2", "late/0", "late/1", "late/2")
     RunFolder(run).write_jobs(dict.fromkeys(jobs, 1))
     study = load([run], metrics())
-    mine = {"metric": "cw.performance", "agent": "q"}
+    mine = {"metric": "summary.final", "agent": "q"}
     assert only(data.headline(study)["cells"], **mine) == only(
         data.headline(whole)["cells"], **mine
     )
@@ -269,7 +270,7 @@ def test_runs_with_an_agent_of_one_name_are_kept_apart(tmp_path):
     assert study.agents == ("x/run/q", "y/run/q", "r")
     assert len(study.histories) == 6
     cells = data.headline(study)["cells"]
-    assert {c["agent"]: c["n"] for c in cells if c["metric"] == "cw.performance"} == dict.fromkeys(
+    assert {c["agent"]: c["n"] for c in cells if c["metric"] == "summary.final"} == dict.fromkeys(
         study.agents, 2
     )
     # The same folder twice, and the folder of both, are the same runs.
@@ -287,7 +288,7 @@ def test_other_curricula_are_refused_with_the_difference(tmp_path):
     assert "--anyway" in text
     study = load([a, b], metrics(), anyway=True)
     found = data.orders(study)
-    good = [r for r in found if r["agent"] == "good" and r["metric"] == "cw.performance"]
+    good = [r for r in found if r["agent"] == "good" and r["metric"] == "summary.final"]
     assert [(r["order"], r["tasks"], r["n"]) for r in good] == [
         (0, ["toy/a", "toy/b"], 2),
         (1, ["toy/b", "toy/a"], 2),

@@ -75,7 +75,7 @@ def test_the_data_is_json_with_every_name(hostile):
     assert attrs == {} and script
     names = [t["name"] for t in json.loads(data)["tasks"]]
     assert names[0] == made.HOSTILE[0] and names[4] == made.HOSTILE[4]
-    assert json.loads(cells)["metrics"][0]["metric"] == "cw.performance"
+    assert json.loads(cells)["metrics"][0]["metric"] == "summary.final"
     assert not set("<>") & set(data)
 
 

@@ -144,9 +144,9 @@ def test_without_a_final_score_nothing_is_drawn_of_it(adapted, tmp_path):
     assert 'id="profiles"' not in page.read_text()
     with opened(page) as seen:
         part = seen.draw("spread")
-        assert part.locator(".panel").count() == 1
+        assert part.locator(".panel").count() == 2
         assert "Undefined in every lifetime" in part.inner_text()
-        assert "cw.performance, cw.forgetting" in part.inner_text()
+        assert "summary.final, summary.forgetting" in part.inner_text()
         seen.well(page)
 
 

@@ -95,7 +95,7 @@ def transfer(study: Study) -> list[Record]:
 
 def forgetting(study: Study) -> list[Record]:
     """What is gone of each task at the end of life: agent, task, value, low, high, n."""
-    return per_task(study, "cw.forgetting")
+    return per_task(study, "summary.forgetting")
 
 
 def per_task(study: Study, metric: str) -> list[Record]:

@@ -12,9 +12,9 @@ core50              fifty objects in eleven sessions, as 32 × 32 in colour     
 
 All but the digits are read from files that you have: in the folder ``root``, else in one of the task's
 name in ``$PERDURE_DATA``. Any of them takes the parameters of
-:class:`perdure.suites.vision.labelled.Labelled`: ``permutation=k`` puts the pixels into another order,
+``perdure.suites.vision.labelled.Labelled``: ``permutation=k`` puts the pixels into another order,
 ``rotation`` turns them by degrees, ``classes`` keeps some. Your own arrays, datasets and folders of
-pictures become tasks by one call: :mod:`perdure.suites.vision.own`.
+pictures become tasks by one call: ``perdure.suites.vision.own``.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def from_arrays(
     ``test`` holds inputs and labels to evaluate on; without it one example in five is held out.
     ``way`` makes tasks of them: ``split`` by class into ``tasks`` groups (or into ``classes``, as
     ``[[0, 1], [2, 3]]``), or all classes with their pixels ``permuted`` or the pictures ``rotated``.
-    ``scenario`` is task, domain or class: see :mod:`perdure.suites.vision.protocols`. ``flat`` shows
+    ``scenario`` is task, domain or class: see ``perdure.suites.vision.protocols``. ``flat`` shows
     pictures as rows of numbers. Where the arrays change, the tasks are others: a run is not mixed.
     """
     what = f"from_arrays({name!r})"
