@@ -13,15 +13,19 @@ from perdure.run.spec import RunSpec
 from perdure.specs import Spec
 from perdure.store.layout import RunFolder
 
+JOINS = "joins_spaces"
+"""Written where the observation spaces of a curriculum's tasks differ: workers trust it."""
+
 
 def save_spec(
     spec: RunSpec,
     agents: Mapping[str, Spec],
     outline: Mapping[str, Any],
     weights: Mapping[str, float],
+    joins: bool = False,
 ) -> None:
     """Write a specification into the run's folder, or check that it is the one there. ``weights``:
-    how long each job is beside a whole lifetime.
+    how long each job is beside a whole lifetime; ``joins``: whether its tasks' spaces differ.
 
     What is planned in a folder only grows, by whoever runs there: agents, lifetimes, experts.
     """
@@ -32,6 +36,8 @@ def save_spec(
     mine["agents"] = {label: str(Spec(s.name, s.params)) for label, s in agents.items()}
     mine["out"] = ""
     mine["outline"] = outline
+    if joins:
+        mine[JOINS] = True
     if folder.compact:
         raise SpecError(
             f"{spec.folder} is a compact copy of a finished run: it can be measured, compared and shown, "
@@ -95,7 +101,7 @@ def read_spec(folder: RunFolder) -> dict[str, Any]:
     if (
         not isinstance(values, dict)
         or not isinstance(values.get("agents"), dict)
-        or not {"curriculum"} <= values.keys() <= {*known, "outline"}
+        or not {"curriculum"} <= values.keys() <= {*known, "outline", JOINS}
     ):
         raise StoreError(
             f"{folder.spec_in} is not the specification of a run: expected {', '.join(known)}, got "
