@@ -137,6 +137,12 @@ def own() -> Curriculum:
         "mine.py:Half,factor=0.25", "DtypeObservation,dtype=float64"]})
     return Curriculum("own", interleave([learn(Exposure(task, 60, "steps"))], evaluate(Exposure(task, 1))))
 
+def bounds() -> Curriculum:
+    tasks = [Task("gym", "MountainCar-v0", f"within{m}", {"wrappers": [
+        f"RescaleObservation,min_obs=-{m}.0,max_obs={m}.0", "TimeLimit,max_episode_steps=9"]}) for m in (1, 3)]
+    return Curriculum("bounds", interleave([learn(Exposure(t, 30, "steps")) for t in tasks],
+                                           evaluate(*(Exposure(t, 1) for t in tasks))))
+
 def sizes() -> Curriculum:
     tasks = padded([Task("gym", "CartPole-v1"), Task("gym", "Acrobot-v1", params={"max_episode_steps": 20})])
     return Curriculum("sizes", interleave([learn(Exposure(t, 30, "steps")) for t in tasks],
@@ -149,7 +155,10 @@ def unpadded() -> Curriculum:
 
 def run(tmp_path, *arguments: str):
     (tmp_path / "mine.py").write_text(MINE)
-    return CliRunner().invoke(main, ["run", *arguments, "-o", "run", "--executor", "serial", "-q"])
+    executor = ["--executor", "serial"]
+    if "mine.py:bounds" in arguments:
+        executor[1] = "processes,workers=1"  # Which plans nothing itself.
+    return CliRunner().invoke(main, ["run", *arguments, "-o", "run", *executor, "-q"])
 
 
 @pytest.mark.parametrize(
@@ -157,6 +166,7 @@ def run(tmp_path, *arguments: str):
     [
         ("mine.py:own", {"CartPole-v1"}),
         ("mine.py:sizes", {"CartPole-v1", "Acrobot-v1"}),
+        ("mine.py:bounds", {"MountainCar-v0"}),
         ('gym/sequence,tasks=["Taxi-v4","FrozenLake-v1"],steps=20,episodes=1', {"Taxi-v4", "FrozenLake-v1"}),
     ],
 )  # fmt: skip
@@ -198,7 +208,7 @@ def test_what_is_seen_is_joined_and_what_is_done_is_not() -> None:
     assert spaces_of(one)[0] != spaces_of(other)[0]
     both = sequence(one, other)
     seen = validate(both).observation_space
-    assert seen == spaces_of(other)[0] == ground_of(both).observation_space
+    assert seen == spaces_of(other)[0] == ground_of(both, joins=True).observation_space
     pendulum = Task("gym", "Pendulum-v1")
     scaled = Task(
         "gym",

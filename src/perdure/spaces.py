@@ -1,7 +1,7 @@
 """Kinds of spaces, the parts of nested ones, and spaces that hold several others.
 
-Agents declare the kinds they take (:attr:`perdure.Agent.reads`, :attr:`perdure.Agent.acts_in`), and
-what refuses a space says who takes it, by :mod:`perdure.agents.networks.checks`.
+Agents declare the kinds they take (``reads`` and ``acts_in`` of their class), and what refuses a space
+says who takes it, by ``perdure.agents.networks.checks``.
 """
 
 from __future__ import annotations

@@ -74,6 +74,12 @@ class WrappingSuite(Suite):
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, WrappingSuite) and self.inner is other.inner
+
+    def __hash__(self) -> int:
+        return hash((WrappingSuite, id(self.inner)))
+
     def env(self, task: Task) -> Env:
         return self._wrapped(task, self.inner.env(_plain(task)))
 

@@ -228,6 +228,20 @@ def test_joint_actions_and_choices_go_to_their_space_and_back() -> None:
         assert policy.as_inputs(sampled).sum(1).tolist() == [sampled.shape[1]] * len(sampled)
 
 
+@pytest.mark.parametrize("learner", ["q", "dqn", "ppo", "trpo", "recurrent_ppo", "te", "rl2"])
+def test_a_saved_learner_goes_on_alike(learner) -> None:
+    text = f"{learner},{LEARNERS[learner]}"
+    env = Cue("Tuple", "MultiDiscrete")
+    one, other = (made(text, env.observation_space, env.action_space) for _ in range(2))
+    play(one, env, 10)
+    other.load({name: np.array(value) for name, value in one.state().items()})
+    other.load_memory({name: np.array(value) for name, value in one.memory().items()})
+    other.rng.bit_generator.state = one.rng.bit_generator.state
+    assert play(one, env, 10) == play(other, env, 10)
+    again = other.state()
+    assert all(np.array_equal(value, again[name]) for name, value in one.state().items())
+
+
 @pytest.mark.parametrize(
     "strategy", ["ewc", "online_ewc", "si", "mas", "lwf", "packnet", "agem", "replay"]
 )

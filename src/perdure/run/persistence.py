@@ -13,16 +13,21 @@ from perdure.run.spec import RunSpec
 from perdure.specs import Spec
 from perdure.store.layout import RunFolder
 
+JOINS = "joins_spaces"
+"""Written where the observation spaces of a curriculum's tasks differ: workers trust it."""
+
 
 def save_spec(
     spec: RunSpec,
     agents: Mapping[str, Spec],
     outline: Mapping[str, Any],
     weights: Mapping[str, float],
+    joins: bool = False,
     write: bool = True,
 ) -> None:
     """Write a specification into the run's folder, or check that it is the one there, or only that, if it
-    is not to ``write``. ``weights``: how long each job is beside a whole lifetime.
+    is not to ``write``. ``weights``: how long each job is beside a whole lifetime; ``joins``: whether
+    its tasks' spaces differ.
 
     What is planned in a folder only grows, by whoever runs there: agents, lifetimes, experts.
     """
@@ -33,6 +38,8 @@ def save_spec(
     mine["agents"] = {label: str(Spec(s.name, s.params)) for label, s in agents.items()}
     mine["out"] = ""
     mine["outline"] = outline
+    if joins:
+        mine[JOINS] = True
     if folder.compact:
         raise SpecError(
             f"{spec.folder} is a compact copy of a finished run: it can be measured, compared and shown, "
@@ -97,7 +104,7 @@ def read_spec(folder: RunFolder) -> dict[str, Any]:
     if (
         not isinstance(values, dict)
         or not isinstance(values.get("agents"), dict)
-        or not {"curriculum"} <= values.keys() <= {*known, "outline"}
+        or not {"curriculum"} <= values.keys() <= {*known, "outline", JOINS}
     ):
         raise StoreError(
             f"{folder.spec_in} is not the specification of a run: expected {', '.join(known)}, got "

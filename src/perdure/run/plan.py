@@ -25,7 +25,7 @@ from perdure.errors import (
 from perdure.names import slug, task_folders
 from perdure.run.code import code_record
 from perdure.run.config import LifetimeConfig
-from perdure.run.persistence import read_spec, save_spec
+from perdure.run.persistence import JOINS, read_spec, save_spec
 from perdure.run.signals import patient
 from perdure.run.spec import RunSpec
 from perdure.run.validate import Ground, ground_of, validate
@@ -71,6 +71,8 @@ class Plan:
     there."""
     validated: Ground | None = None
     """What validation found, where the run was planned; a worker trusts that it was."""
+    joins: bool = False
+    """Where it was not planned here: whether validation found observation spaces that differ."""
 
     @property
     def path(self) -> Path:
@@ -91,7 +93,7 @@ class Plan:
     @cached_property
     def ground(self) -> Ground:
         """Suites and spaces."""
-        return self.validated or ground_of(self.curriculum(self.spec.seed))
+        return self.validated or ground_of(self.curriculum(self.spec.seed), self.joins)
 
     @cached_property
     def jobs(self) -> tuple[Job, ...]:
@@ -177,7 +179,7 @@ class Plan:
         ``write``, only that."""
         outline = self.curriculum(self.spec.seed).to_json()
         weights = {job.id: self._weight(job) for job in self.jobs}
-        save_spec(self.spec, self.agents, outline, weights, write)
+        save_spec(self.spec, self.agents, outline, weights, self.ground.joins, write)
 
     def _weight(self, job: Job) -> float:
         """Roughly how long a job is beside a whole lifetime; only for progress and ETA."""
@@ -269,4 +271,5 @@ def load_plan(path: Path) -> Plan:
     values["agents"] = tuple(str(s) for s in agents.values())
     values["out"] = str(path)
     values.pop("outline", None)
-    return Plan(RunSpec(**values), agents)
+    joins = bool(values.pop(JOINS, False))
+    return Plan(RunSpec(**values), agents, joins=joins)

@@ -25,16 +25,19 @@ class Ground:
     suites: Mapping[str, Suite]
     observation_space: gymnasium.Space[Any]
     action_space: gymnasium.Space[Any]
+    joins: bool = False
+    """Whether the observation space holds those of several tasks that differ."""
 
 
-def ground_of(curriculum: Curriculum) -> Ground:
-    """What a curriculum stands on that has been validated."""
+def ground_of(curriculum: Curriculum, joins: bool = False) -> Ground:
+    """What a curriculum stands on that has been validated. Unless its tasks' spaces were found to
+    differ then (``joins``), all share the first one's."""
     suites = {task.suite: suite_of(task) for task in curriculum.tasks}
     first, *others = curriculum.tasks
     seen, done = suites[first.suite].spaces(first)
-    for task in others:
+    for task in others if joins else ():
         seen = joined(seen, suites[task.suite].spaces(task)[0]) or seen
-    return Ground(suites, seen, done)
+    return Ground(suites, seen, done, joins)
 
 
 def validate(curriculum: Curriculum, patience: float = DEADLINE) -> Ground:
@@ -50,6 +53,7 @@ def validate(curriculum: Curriculum, patience: float = DEADLINE) -> Ground:
     suites: dict[str, Suite] = {}
     first: tuple[Task, gymnasium.Space[Any], gymnasium.Space[Any]] | None = None
     called: dict[str, Task] = {}
+    joins = False
     for task in curriculum.tasks:
         where = wheres.get(task.key, f"curriculum {curriculum.name}, task {task.id}")
         if called.setdefault(task.id, task) is not task:
@@ -81,9 +85,10 @@ def validate(curriculum: Curriculum, patience: float = DEADLINE) -> Ground:
             raise _apart(where, "observation", task, spaces[0], first[0], first[1])
         if first[2] != spaces[1]:
             raise _apart(where, "action", task, spaces[1], first[0], first[2])
+        joins = joins or first[1] != spaces[0]
         first = (first[0], both, first[2])
     assert first is not None
-    return Ground(suites, first[1], first[2])
+    return Ground(suites, first[1], first[2], joins)
 
 
 def _apart(

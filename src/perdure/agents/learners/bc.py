@@ -138,6 +138,7 @@ class BCAgent(TorchLearner):
             self.numbers = RealActions(space)
             outputs = self.numbers.middle.size
         else:
+            self.choices.to(self.device)
             self.predicts, outputs = self.choices.predicts, self.choices.outputs
 
         self.standard = Standardise(self.inputs.shape) if s.standardise else None

@@ -19,7 +19,9 @@ def check_spaces(agent: type[Agent], setup: Setup) -> None:
     if strange:
         what = f"reads {_listed(agent.reads or ())}, not {_listed(strange)} as in {seen}"
     elif agent.acts_in is not None and action_kind(done) not in agent.acts_in:
-        what = f"acts in {_listed(agent.acts_in)} spaces, not in {done} ({action_kind(done)})"
+        kind = action_kind(done)
+        known = "" if kind == type(done).__name__ else f" ({kind})"
+        what = f"acts in {_listed(agent.acts_in)} spaces, not in {done}{known}"
     else:
         return
     able = agents_for(setup, agent)

@@ -65,8 +65,8 @@ class Part:
             case _:
                 raise SpecError(
                     f"a network cannot read observations of {space}: expected Box, Discrete, "
-                    "MultiDiscrete, MultiBinary, or a Dict or Tuple of these; change it with a "
-                    "wrapper such as gymnasium.wrappers.TransformObservation"
+                    "MultiDiscrete, MultiBinary, or a Dict or Tuple of these; change it by wrappers "
+                    "of the task (docs/spaces.md)"
                 )
         self._symbols = is_symbols(space)
         self.is_image = self._permute is not None

@@ -163,13 +163,13 @@ def check_spaces(algo: str, setup: Setup) -> None:
         if not isinstance(part, SIMPLE):
             raise SpecError(
                 f"sb3: {algo} cannot take the {what}: expected Box, Discrete, MultiDiscrete, "
-                "MultiBinary or a Dict of these; flatten or filter it with a Gymnasium wrapper"
+                "MultiBinary or a Dict of these; change it by wrappers of the task (docs/spaces.md)"
             )
         _check_start(what, part)
     if not isinstance(done, SIMPLE):
         raise SpecError(
             f"sb3: {algo} cannot give actions in {done}: expected Box, Discrete, MultiDiscrete or "
-            "MultiBinary; flatten it with a Gymnasium wrapper"
+            "MultiBinary; change it by wrappers of the task (docs/spaces.md)"
         )
     _check_start(f"action space {done}", done)
 
