@@ -123,6 +123,8 @@ def _value(text: str) -> Any:
         raise SpecError(
             f"{text[:40]!r}… holds lists or tables in each other, too deep to read"
         ) from None
+    if isinstance(found.get("x"), int) and found["x"].bit_length() > 4096:
+        raise SpecError(f"{text[:40]!r}… is a number of too many digits")
     return found["x"] if found.keys() == {"x"} else text
 
 

@@ -13,7 +13,7 @@ from perdure.agent import Agent
 from perdure.agents.compose import make_agent
 from perdure.agents.wrapped import FrozenAgent, WrappedAgent
 from perdure.arrays import Array
-from perdure.errors import AgentFault, PerdureError, SpecError
+from perdure.errors import AgentFault, NameRefused, PerdureError, SpecError
 from perdure.run.config import LifetimeConfig
 from perdure.run.datasets import Datasets
 from perdure.run.guards import agent_fault
@@ -70,6 +70,8 @@ class FromRun:
         """Which agent the parameters mean now."""
         if "run" not in params:
             raise SpecError("from_run: name the run, from_run,run=PATH,agent=LABEL")
+        if "\0" in str(params["run"]):
+            raise NameRefused(f"from_run: {params['run']!r} holds a NUL character")
         agent, expert = (str(params.get(k, "")) for k in ("agent", "expert"))
         numbers = {k: params[k] for k in ("seed", "commit") if k in params}
         if any(type(n) is not int for n in numbers.values()):
