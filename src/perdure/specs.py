@@ -120,6 +120,8 @@ def _value(text: str) -> Any:
         found = tomllib.loads(f"x = {text}")
     except tomllib.TOMLDecodeError:
         return _bare(text)
+    except ValueError:
+        raise SpecError(f"{text[:40]!r}… is a number of too many digits") from None
     except RecursionError:
         raise SpecError(
             f"{text[:40]!r}… holds lists or tables in each other, too deep to read"

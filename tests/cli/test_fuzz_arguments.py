@@ -35,7 +35,7 @@ OUTS = (
     "full", "file", "folder", "file/x", "x" * 300, "o\udcff", "", "loop", "a\0b", "good/random",
     "/proc/nothing/x",
 )  # fmt: skip
-FORMATS = ("csv", "json", "parquet", "l2logger", "tensorboard", "compact")
+FORMATS = ("csv", "json", "parquet", "l2logger", "tensorboard", "compact", "safetensors")
 RUN = ("run", "toy/check", "-q", "-a", "random", "-o", "new", "--executor", "serial")
 
 
@@ -79,6 +79,10 @@ def cases(here: Path) -> list[tuple[str, ...]]:
     out: list[tuple[str, ...]] = [("ls", n) for n in NAMES]
     for name in NAMES:
         out += [("run", name, *RUN[2:]), (*RUN[:4], name, *RUN[5:]), ("check", name)]
+        out += [("play", "good", flag, name, "--no-film") for flag in ("-a", "-t", "--expert")]
+        out += [("check", "q", "--on", name)]
+        for agent in ("from_run,run", "from_run,run=good,agent", "policy,fn", "sb3,load"):
+            out += [(*RUN[:4], f"{agent}={name}", *RUN[5:])]
         out += [("gallery", name), ("leaderboard", "good", "--curriculum", name)]
         out += [(v, "good", "--metric", name) for v in ("measure", "leaderboard", "compare")]
         out += [("compare", "good", "--baseline", name), ("measure", "good", "-p", name)]
@@ -87,17 +91,19 @@ def cases(here: Path) -> list[tuple[str, ...]]:
     out += [("run", f"{'x' * 300}.toml"), ("run", "nowhere.toml"), ("run",), ("measure",)]
     for number in NUMBERS:
         out += [(*RUN, flag, number) for flag in ("-n", "-s", "--envs", "--checkpoint")]
+        out += [("play", "good", flag, number) for flag in ("-n", "-s", "--commit")]
         out += [("measure", "good", "-w", number), ("view", "nowhere", "--port", number)]
     out += [(*RUN[:-1], executor) for executor in EXECUTORS]
     out += [("check", executor) for executor in EXECUTORS[1:]]
     for file in files:
-        out += [(v, file) for v in ("measure", "compare", "leaderboard", "watch", "check")]
+        out += [(v, file) for v in ("measure", "compare", "leaderboard", "watch", "check", "play")]
         out += [("report", file, "-o", "p.html"), ("measure", "logs", "--ste", f"x={file}")]
         out += [("export", file, "-f", kind, "-o", "exported") for kind in FORMATS]
         out += [("view", file) for file in ("", "nowhere", "a\0b", "x" * 300, "file")]
     for name in OUTS:
         out += [(*RUN[:6], name, *RUN[7:]), ("gallery", "toy", "-o", name)]
         out += [("export", "good", "-f", kind, "-o", name) for kind in FORMATS]
+        out += [("play", "good", "-t", "toy/goal-ne", "-o", name)]
         out += [("report", "good", "-o", name), ("leaderboard", "good", "--html", name)]
         out += [(v, "good", "--json", name) for v in ("measure", "compare")]
     for file in (*(p.name for p in here.glob("*.json")), *OUTS):

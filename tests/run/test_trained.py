@@ -160,6 +160,22 @@ def test_what_cannot_be_taken_up_is_refused_with_the_reason(blobs, corners):
         make_agent(Spec.parse(spec), setup_for("toy/blobs"))
 
 
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ("agent=q", "name the run"),
+        ("run=5", "5 is not a Perdure run"),
+        ("run={path},agent=5", "unknown agent"),
+        ("run={path},agent=q,seed=one", "whole numbers"),
+        ("run={path},agent=q,frozn=true", "did you mean 'frozen'"),
+    ],
+)
+def test_a_specification_that_means_no_agent_is_refused(corners, tmp_path, params, words):
+    asked = f"from_run,{params.format(path=corners.path)}"
+    done = command("run", CORNERS, "-a", asked, "-o", tmp_path / "o")
+    assert done.exit_code == 2 and words in done.output, done.output
+
+
 def test_the_specification_says_which_agent_it_is(corners, tmp_path):
     source = tmp_path / "source"
     shutil.copytree(corners.path, source)

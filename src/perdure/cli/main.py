@@ -243,7 +243,7 @@ def export(run: Path, kind: str, out: Path, partial: bool) -> None:
 @click.option("--seed", "-s", type=int, help="Of its lifetime (the first).")
 @click.option("--commit", type=int, default=-1, help="As it was at this commit (the last).")
 @click.option("--expert", default="", metavar="TASK", help="The single-task expert of this task.")
-@click.option("--episodes", "-n", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--episodes", "-n", type=click.IntRange(1, 10_000), default=1, show_default=True)
 @click.option("--out", "-o", type=AnyPath(dir_okay=False), help="The film (AGENT--TASK.mp4).")
 @click.option("--film/--no-film", default=True, help="Film the first episode.")
 def play(run: Path, **what: Any) -> None:

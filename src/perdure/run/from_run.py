@@ -13,7 +13,7 @@ from perdure.agent import Agent
 from perdure.agents.compose import make_agent
 from perdure.agents.wrapped import FrozenAgent, WrappedAgent
 from perdure.arrays import Array
-from perdure.errors import AgentFault, PerdureError, SpecError
+from perdure.errors import AgentFault, NameRefused, PerdureError, SpecError
 from perdure.run.config import LifetimeConfig
 from perdure.run.datasets import Datasets
 from perdure.run.guards import agent_fault
@@ -56,7 +56,7 @@ class FromRun:
         frozen: bool = False,
         weights: str = "",
     ) -> Agent:
-        saved = saved_agent(Run(run), agent, seed, commit, expert)
+        saved = saved_agent(Run(str(run)), agent, seed, commit, expert)
         if weights and saved.sha256[:DIGITS] != weights:
             raise SpecError(
                 f"{saved} is not the agent that this run was planned with: its digest is "
@@ -68,13 +68,17 @@ class FromRun:
 
     def pinned(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Which agent the parameters mean now."""
-        names = ("agent", "seed", "commit", "expert")
         if "run" not in params:
             raise SpecError("from_run: name the run, from_run,run=PATH,agent=LABEL")
-        saved = saved_agent(Run(params["run"]), **{k: params[k] for k in names if k in params})
+        if "\0" in str(params["run"]):
+            raise NameRefused(f"from_run: {params['run']!r} holds a NUL character")
+        agent, expert = (str(params.get(k, "")) for k in ("agent", "expert"))
+        numbers = {k: params[k] for k in ("seed", "commit") if k in params}
+        if any(type(n) is not int for n in numbers.values()):
+            raise SpecError(f"from_run: seed and commit are whole numbers, got {numbers}")
+        saved = saved_agent(Run(str(params["run"])), agent, expert=expert, **numbers)
         found = {"agent": saved.info.agent, "seed": saved.info.seed, "commit": saved.commit.n}
-        given = params.get("weights", saved.sha256[:DIGITS])
-        return {**found, "weights": given}
+        return {**found, "weights": params.get("weights", saved.sha256[:DIGITS])}
 
     def again(
         self, run: Path, agent: str, seed: int | None, commit: int, expert: str = ""

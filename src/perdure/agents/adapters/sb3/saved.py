@@ -82,5 +82,5 @@ def digest(path: str) -> str:
     """Of the file, as it stands in specifications."""
     try:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
-    except OSError as e:
-        raise SpecError(f"sb3: load={path} cannot be read: {e}") from e
+    except (OSError, ValueError) as e:  # A name that no file can have is a ValueError.
+        raise SpecError(f"sb3: load={path!r} cannot be read: {e}") from e
