@@ -44,7 +44,7 @@ def ran(tmp_path_factory):
 def test_run_prints_a_table_and_the_path(ran):
     folder, _, done = ran
     assert done.returncode == 0, done.stderr
-    assert "forgotten" in done.stdout and "random" in done.stdout and "rows: here" in done.stdout
+    assert "forgetting" in done.stdout and "random" in done.stdout and "rows: here" in done.stdout
     assert (folder / "here/q/3/rows").is_dir() and (folder / "here/random/4/rows").is_dir()
 
 

@@ -76,7 +76,9 @@ def test_tasks_of_a_suite_and_what_they_are():
     assert code == 0 and "toy/bandit" in out and "gym/" not in out and "arm" in out
     everything = json.loads(ls("tasks", "gym", "--json")[1])
     assert {t["name"] for t in everything} >= {"gym/CartPole-v1", "gym/Taxi-v4"}
-    assert all(t["about"] for t in everything)
+    for suite in ("gym", "libero", "metaworld", "openloris", "toy", "vision"):
+        tasks = json.loads(ls("tasks", suite, "--json")[1])
+        assert tasks and not [t["name"] for t in tasks if not t["about"]], suite
 
 
 def test_an_unknown_name_gets_a_suggestion():

@@ -280,7 +280,7 @@ def test_unseen_looks_at_evaluated_environments_alone():
 
 def test_without_the_encoder_it_is_said_before_anything_runs(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
-    with pytest.raises(MissingExtra, match=r"perdure\[video\]"):
+    with pytest.raises(MissingExtra, match=r"\[video\]"):
         perdure.experiment("toy/compass", ["q"], video=True, out=str(tmp_path / "x"))
     assert not (tmp_path / "x").exists()
 

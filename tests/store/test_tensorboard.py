@@ -137,7 +137,7 @@ def test_a_run_without_rows_and_a_missing_extra(tmp_path, run, monkeypatch):
     with pytest.raises(StoreError, match="no committed rows"):
         write_tensorboard(perdure.Run(tmp_path / "empty"), tmp_path / "x")
     monkeypatch.setitem(sys.modules, "tensorboard.summary.writer.record_writer", None)
-    with pytest.raises(MissingExtra, match=r"perdure\[tensorboard\]"):
+    with pytest.raises(MissingExtra, match=r"\.\[tensorboard\]"):
         write_tensorboard(run, tmp_path / "x")
 
 

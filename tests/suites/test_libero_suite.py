@@ -296,7 +296,7 @@ def test_without_the_extra_its_name_is_said(monkeypatch):
     assets.root.cache_clear()
     try:
         assert not assets.installed()
-        with pytest.raises(MissingExtra, match=r"perdure\[libero\]"):
+        with pytest.raises(MissingExtra, match=r"\.\[libero\]"):
             assets.root("assets")
     finally:
         assets.root.cache_clear()
@@ -304,7 +304,7 @@ def test_without_the_extra_its_name_is_said(monkeypatch):
 
 @pytest.mark.parametrize("extra", ["libero", "metaworld", "openloris"])
 def test_of_several_extras_the_suites_own_is_named(extra):
-    with pytest.raises(MissingExtra, match=rf"perdure\[{extra}\]"), extras_named(f"suite {extra}"):
+    with pytest.raises(MissingExtra, match=rf"\.\[{extra}\]"), extras_named(f"suite {extra}"):
         raise ModuleNotFoundError("No module named 'mujoco'", name="mujoco")
 
 

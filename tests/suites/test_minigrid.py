@@ -339,7 +339,7 @@ def test_without_minigrid(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("envs", "fast_env"):
         monkeypatch.delitem(sys.modules, f"perdure.suites.minigrid.{module}")
     assert len(suite.tasks()) == 18 and suite.curricula()["condensed"]().blocks
-    with pytest.raises(MissingExtra, match=r"pip install 'perdure\[minigrid\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install '\.\[minigrid\]'"):
         make("DoorKey@S5")
 
 

