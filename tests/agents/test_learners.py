@@ -489,7 +489,7 @@ def test_a_task_end_learns_what_makes_a_minibatch_and_drops_the_rest() -> None:
 def test_box_actions_stay_inside_and_the_drawn_number_is_kept() -> None:
     low, high = np.array([-2.0, 0.0, -np.inf]), np.array([2.0, 0.01, np.inf])
     space = spaces.Box(low.astype(np.float32), high.astype(np.float32))
-    policy = policy_for("ppo", space)
+    policy = policy_for(space)
     assert isinstance(policy, Gaussian)
     means = torch.zeros(500, 3)
     with torch.no_grad():
@@ -505,7 +505,7 @@ def test_box_actions_stay_inside_and_the_drawn_number_is_kept() -> None:
 
 
 def test_gumbel_draws_follow_the_logits() -> None:
-    policy = policy_for("ppo", spaces.Discrete(3, start=5))
+    policy = policy_for(spaces.Discrete(3, start=5))
     logits = torch.log(torch.tensor([[0.1, 0.2, 0.7]])).repeat(20_000, 1)
     drawn = policy.sample(logits, np.random.default_rng(1))
     assert np.bincount(drawn) / len(drawn) == pytest.approx([0.1, 0.2, 0.7], abs=0.02)
@@ -627,7 +627,6 @@ def test_dqn_empties_its_replay_at_a_new_task_unless_told_not_to() -> None:
         (lambda: make("ppo", GOAL, hidden=[]), "hidden"),
         (lambda: make("dqn", GOAL, hidden=64), "hidden"),
         (lambda: Inputs(spaces.Dict({"a": spaces.Text(2)})), "Dict or Tuple of these"),
-        (lambda: policy_for("ppo", spaces.MultiDiscrete([2, 2])), "MultiDiscrete"),
     ],
 )
 def test_what_cannot_work_is_refused(make_agent: Callable[[], Any], says: str) -> None:

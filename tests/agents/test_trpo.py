@@ -107,7 +107,7 @@ def test_the_divergence_is_that_of_torch(kind):
 
 
 def test_spreads_count_in_the_divergence():
-    policy = policy_for("trpo", SPACES["box"], 0.5)
+    policy = policy_for(SPACES["box"], 0.5)
     means = torch.zeros(1, 2)
     old = policy.terms(means).detach()
     with torch.no_grad():
