@@ -104,7 +104,7 @@ def test_what_cannot_be_run_is_refused_with_words(tmp_path):
         "given as Python objects cannot be sent to other processes": lambda: perdure.experiment(
             compass(), "random", executor="processes", **keys
         ),
-        "unknown curriculum 'toy/compas'; did you mean 'toy/compass'": lambda: perdure.experiment(
+        "'toy/compas'; did you mean 'toy/compass'": lambda: perdure.experiment(
             "toy/compas", **keys
         ),
     }.items():

@@ -10,7 +10,6 @@ from gymnasium import spaces
 from perdure.agents.compose import make_agent
 from perdure.errors import PerdureError, SpecError, UnknownName
 from perdure.run.experiment import execute
-from perdure.run.lifetime import code
 from perdure.run.plan import make_plan
 from perdure.run.spec import RunSpec
 from perdure.specs import Spec, call_with, takes_fields
@@ -79,7 +78,7 @@ def test_both_may_be_in_files(mine, tmp_path):
     assert type(plan.make_agent("ewc+Small", setup).learner).__name__ == "Small"
     assert [o.status for o in execute(plan)] == ["done"] * 3
     for job in plan.jobs:
-        assert list(code(plan, job)) == [mine], "a change of the file must show"
+        assert mine in plan.code(job.agent)["agent"], "a change of the file must show"
 
 
 def test_what_is_no_strategy_is_refused(mine, tmp_path):

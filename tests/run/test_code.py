@@ -257,6 +257,7 @@ def test_what_a_file_does_not_tell_of_its_functions_is_told(tmp_path, monkeypatc
             for f in (workshop.Mine, workshop.with_rate(1), workshop.with_rate(2))
         )
         assert {*plain} == {"workshop.py"} and one["workshop.py"] == two["workshop.py"]
+        assert {*one} == {"workshop.py", "workshop.py:with_rate.<locals>.<lambda>"}
         assert one != two and one == code_record([workshop.with_rate(1)], [])["agent"]
         old = workshop.Mine
         (tmp_path / "workshop.py").write_text("class Mine:\n    lr = 2  # Another size, too.\n")

@@ -135,6 +135,9 @@ class _Found:
 
     def _name(self, value: Any) -> str:
         made = value if hasattr(value, "__qualname__") else type(value)
+        file = _by_file(made.__module__)
+        if file is not None and not is_installed(file):  # Whatever the file is loaded as.
+            return f"{file.name}:{made.__qualname__}"
         return f"{made.__module__}.{made.__qualname__}"
 
     def _module(self, name: str) -> None:
@@ -192,6 +195,8 @@ class _Found:
                 yield self._value(cell.cell_contents, 1)
             except ValueError:
                 yield "empty"
+        if _by_file(function.__module__) is not None:
+            return  # Its file tells what it refers to; what has become of that here is not its code.
         for name in sorted(set(_globals(function.__code__))):
             if name in function.__globals__:
                 yield f"{name} = {self._value(function.__globals__[name], 1)}"

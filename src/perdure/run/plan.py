@@ -145,10 +145,9 @@ class Plan:
         world += _files([named.name, *named.params.values()]) if self.builder is None else ()
         world += [self.builder] if callable(self.builder) else ()
         world += [curriculum.generate] if curriculum.generate is not None else ()
-        world += [type(suite) for suite in self.ground.suites.values()]
         for task in curriculum.tasks:
-            world += _files([task.name, *task.params.values()])
-            world += self.ground.suites[task.suite].code(task)
+            suite = registry.suite(task.suite)
+            world += [*_files([task.name, *task.params.values()]), type(suite), *suite.code(task)]
         agent += _files(spec.params.values())
         return code_record(agent, world, checked=checked)
 
@@ -246,10 +245,16 @@ def _parameters(text: str, builder: Any = None) -> list[str]:
 
 
 def _files(values: Iterable[Any]) -> list[Path]:
-    """The files that some names or parameters refer to as ``file.py:Object``."""
-    return [
-        Path(v.rpartition(":")[0]) for v in values if isinstance(v, str) and is_file_reference(v)
-    ]
+    """The files that some names or parameters, and those within them, refer to as ``file.py:Object``."""
+    found: list[Path] = []
+    for value in values:
+        if isinstance(value, str) and is_file_reference(value):
+            found.append(Path(value[: value.index(".py:") + len(".py")]))
+        elif isinstance(value, (list, tuple)):
+            found += _files(value)
+        elif isinstance(value, Mapping):
+            found += _files(value.values())
+    return found
 
 
 def _sources(part: registry.Part, names: Sequence[str]) -> list[Any]:
