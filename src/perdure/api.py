@@ -102,7 +102,7 @@ def experiment(
     plan = replace(plan, mix_code=mix_code)
     try:
         with interruptible():
-            prepare(plan)
+            prepare(plan, video)
             with _view(plan, progress):
                 outcomes = execute(plan, video=video, prepared=True)
     except Interrupted as e:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from perdure.errors import CurriculumError
+from perdure.names import plain_task_id
 from perdure.seeds import rng_for
 from perdure.types import (
     Block,
@@ -108,7 +109,7 @@ def one_task(
     blocks = [learn(Exposure(task, n, unit)) for n in amounts]  # type: ignore[arg-type]
     evaluation = Exposure(task, episodes) if has_env else Exposure(task, 1, "epochs")
     about = f"{task.id} alone, {total:,} {unit} in {rounds} round{'s' * (rounds != 1)}"
-    name = task.id.replace("@", "~")
+    name = plain_task_id(task.id)
     return Curriculum(name, interleave(blocks, evaluate(evaluation)), about=about)
 
 

@@ -46,9 +46,14 @@ def split_task_id(task: str) -> tuple[str, str, str]:
     return (suite, name, variant) if slash else ("", rest, variant)
 
 
+def plain_task_id(task: str) -> str:
+    """A task's id without the sign before its variant, which no name of a curriculum or file holds."""
+    return task.replace("@", "~")
+
+
 def task_slug(task: str) -> str:
     """A task's id as part of a file's name: ``toy/goal@ne`` becomes ``toy--goal~ne``."""
-    return slug(task.replace("@", "~"))
+    return slug(plain_task_id(task))
 
 
 def task_folders(tasks: Iterable[str]) -> dict[str, str]:

@@ -29,7 +29,7 @@ from perdure.errors import (
     SpecError,
     UnknownName,
 )
-from perdure.names import check_name
+from perdure.names import check_name, plain_task_id
 from perdure.own_files import module_of
 from perdure.specs import Spec, call_with, is_file_reference
 from perdure.suite import Suite
@@ -332,7 +332,7 @@ def curriculum_builder(spec: Spec) -> Any:
     if is_file_reference(spec.name):
         return load_file(spec.name)
     family, slash, rest = spec.name.partition("/")
-    check_name("curriculum", spec.name.replace("@", "~", 1))
+    check_name("curriculum", plain_task_id(spec.name))
     if not slash or family not in entries("suites"):
         raise UnknownName("curriculum", spec.name, curricula(), "(perdure ls curricula)")
     mine = suite(family)

@@ -67,10 +67,10 @@ def test_every_preset_makes_an_agent(name):
 def test_ls_shows_presets(capsys):
     from perdure.cli import listing
 
-    listing.ls(["agents"], as_json=True)
+    listing.ls(["agents"], None, as_json=True)
     listed = {item["name"]: item.get("presets") for item in json.loads(capsys.readouterr().out)}
     assert listed["ppo"] == "presets: quick, paper, newer" and listed["random"] is None
-    listing.ls(["agents"], as_json=False)
+    listing.ls(["agents"], None, as_json=False)
     assert "presets: paper, newer, quick, cw" in capsys.readouterr().out
 
 

@@ -37,6 +37,7 @@ OUTS = (
 )  # fmt: skip
 FORMATS = ("csv", "json", "parquet", "l2logger", "tensorboard", "compact", "safetensors")
 RUN = ("run", "toy/check", "-q", "-a", "random", "-o", "new", "--executor", "serial")
+SWEEP = ("sweep", "toy/check", "-a", "random", "--search", "x=int(1,2)", "-o", "tuned", "-t", "1")
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +84,8 @@ def cases(here: Path) -> list[tuple[str, ...]]:
         out += [("check", "q", "--on", name)]
         for agent in ("from_run,run", "from_run,run=good,agent", "policy,fn", "sb3,load"):
             out += [(*RUN[:4], f"{agent}={name}", *RUN[5:])]
+        out += [("sweep", name, *SWEEP[2:]), (*SWEEP[:3], name, *SWEEP[4:])]
+        out += [(*SWEEP[:5], f"x={name}", *SWEEP[6:])]
         out += [("gallery", name), ("leaderboard", "good", "--curriculum", name)]
         out += [(v, "good", "--metric", name) for v in ("measure", "leaderboard", "compare")]
         out += [("compare", "good", "--baseline", name), ("measure", "good", "-p", name)]

@@ -38,7 +38,7 @@ def test_listing_loads_nothing_heavy(args):
         (("agents", "ewc+classifier"), ["strategy ewc", "agent classifier", "strength"]),
         (("strategies", "ewc"), ["works with", "classifier", "one of n, n-1", "--agent ewc+LEARNER"]),
         (("suites", "minigrid"), ["minigrid/SimpleCrossing@S9N1", "minigrid/condensed", "size²"]),
-        (("curricula", "gym/sequence"), ["tasks", "must share their spaces", "20000"]),
+        (("curricula", "gym/sequence"), ["tasks", "are padded", "20000"]),
         (("curricula", "gym/CartPole-v1"), ["rounds", "One task alone", "learning 20,000 steps"]),
         (("metrics", "gem.bwt"), ["higher is better", "measure RUN --metric gem.bwt"]),
         (("executors", "processes"), ["deadline", "600.0", "--executor processes,workers=0"]),

@@ -62,7 +62,7 @@ def test_leaderboard(filmed, tmp_path):
     page = tmp_path / "board.html"
     done = perdure("leaderboard", str(filmed.parent), "--html", str(page))
     assert done.returncode == 0, done.stderr
-    assert "gem.acc" in done.stdout and "<table" in page.read_text()
+    assert "summary.final" in done.stdout and "<table" in page.read_text()
 
 
 def test_tensorboard(filmed, tmp_path):

@@ -48,7 +48,7 @@ def test_a_sequence_needs_no_inner_quotes():
         (("toy/compass", "-a", "ppo,lr=abc"), "agent ppo: lr must be a number, got 'abc'"),
         (("toy/compass", "-a", "ppo,hidden=3"), "must be a list of whole numbers, got 3 (write hidden=[3])"),
         (("toy/compass", "-a", "ppo,rollout=1e3"), "a whole number, got 1000.0 (write rollout=1000)"),
-        (("toy/compass", "-a", "ppo,baseline=x"), "baseline must be one of mlp, linear, got 'x'"),
+        (("toy/compass", "-a", "ppo,baseline=x"), "baseline must be one of mlp, linear, auto, got 'x'"),
         (("toy/compass", "-a", "ewc+ppo,group=yes"), "strategy ewc: group must be a whole number"),
         (("toy/compass,episodes=abc", "-a", "random"), "episodes must be a whole number, got 'abc'"),
         (("metaworld/mt1,task=3", "-a", "random"), "task must be text, got 3"),
@@ -58,7 +58,7 @@ def test_a_sequence_needs_no_inner_quotes():
         (("gym/CartPole-v1,color=3", "-a", "random"), "unknown parameter of gym/CartPole-v1 'color'"),
         (("gym/CartPole-v1,epochs=3,steps=3", "-a", "random"), "give steps or epochs, not both"),
         (("vision/digits", "-a", "random", "--steps", "9"), "has no environment: give it epochs or batches"),
-        (("gym/sequence,tasks=[CartPole-v1,Acrobot-v1]", "-a", "random"), "must share their spaces"),
+        (("gym/sequence,tasks=[CartPole-v1,Pendulum-v1]", "-a", "random"), "are no Boxes"),
         (("toy/told", "-a", "random", "--steps", "x"), "'x' is not a valid integer"),
     ],
 )  # fmt: skip

@@ -1,6 +1,8 @@
 """A trained agent lives on: loaded, played, evaluated elsewhere, trained further, exported."""
 
 import shutil
+import subprocess
+import sys
 
 import gymnasium
 import numpy as np
@@ -171,7 +173,7 @@ def test_what_cannot_be_taken_up_is_refused_with_the_reason(blobs, corners):
     ],
 )
 def test_a_specification_that_means_no_agent_is_refused(corners, tmp_path, params, words):
-    asked = f"from_run,{params.format(path=corners.path)}"
+    asked = f"x=from_run,{params.format(path=corners.path)}"
     done = command("run", CORNERS, "-a", asked, "-o", tmp_path / "o")
     assert done.exit_code == 2 and words in done.output, done.output
 
@@ -320,3 +322,21 @@ def test_a_run_without_checkpoints_says_so(corners, tmp_path):
     assert command("export", corners.path, "-f", "compact", "-o", tmp_path / "c").exit_code == 0
     with pytest.raises(StoreError, match="compact copy has no checkpoints"):
         Run(tmp_path / "c").agent("q")
+
+
+def test_the_code_of_the_agent_inside_counts(tmp_path, monkeypatch):
+    """A trained agent's own file is executed again, so a changed one is not mixed in silence."""
+    monkeypatch.chdir(tmp_path)
+    mine = "from perdure.agents.learners.q import QAgent\n\nclass Mine(QAgent):\n    pass\n"
+    (tmp_path / "mine.py").write_text(mine)
+    trained = ("run", CORNERS, "-a", "mine=mine.py:Mine", "-o", "trained", "-q")
+    asked = ("run", CORNERS, "-a", "x=from_run,run=trained,agent=mine", "-o", "o", "-q")
+    for args in (trained, asked):
+        done = subprocess.run(
+            [sys.executable, "-m", "perdure", *args], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+    (tmp_path / "mine.py").write_text(mine + "    changed = True\n")
+    command_line = [sys.executable, "-m", "perdure", *asked, "-n", "2"]
+    done = subprocess.run(command_line, capture_output=True, text=True)
+    assert done.returncode == 2 and "mine.py changed since x/0 ran" in done.stderr, done.stderr

@@ -55,9 +55,9 @@ class PolicyAgent(Agent):
     def _shown(self, obs: Any) -> Any:
         """Observations as the function takes them: a network's as tensors."""
         if self.network and isinstance(obs, np.ndarray):
-            import torch
+            from perdure.agents.networks.tensors import CPU, to_tensor
 
-            return torch.as_tensor(obs)
+            return to_tensor(obs, CPU)
         return obs
 
     def learn(self, batch: Batch, ctx: Context) -> Measures | None:
@@ -78,9 +78,9 @@ class PolicyAgent(Agent):
         owner: Any = self.fn
         arrays: dict[str, Any] = {k: np.array(v) for k, v in state.items()}
         if self.network:
-            import torch
+            from perdure.agents.networks.tensors import CPU, to_tensor
 
-            arrays = {k: torch.from_numpy(v) for k, v in arrays.items()}
+            arrays = {k: to_tensor(v, CPU) for k, v in arrays.items()}
         owner.load_state_dict(arrays)
 
 
@@ -111,7 +111,11 @@ def _row(obs: Any, k: int) -> Any:
 
 def _array(value: Any) -> Any:
     """What a function gave, a tensor as an array."""
-    return value.detach().cpu().numpy() if hasattr(value, "detach") else value
+    if not hasattr(value, "detach"):
+        return value
+    from perdure.agents.networks.tensors import to_array
+
+    return to_array(value)
 
 
 agent = PolicyAgent

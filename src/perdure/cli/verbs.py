@@ -45,7 +45,7 @@ def run(
     try:
         with interruptible():
             plan = replace(make_plan(spec), mix_code=mix_code)
-            prepare(plan)
+            prepare(plan, video)
             count, where = len(plan.jobs), escape(str(plan.path))
             what = escape(plan.spec.curriculum)
             many = f"{count} lifetime{'s' * (count != 1)}"

@@ -14,8 +14,11 @@ from perdure.run.video import encoder, unseen
 from perdure.store.layout import RunFolder
 
 
-def prepare(plan: Plan) -> None:
-    """Write a plan into its folder, if it fits what is there: the same specification, the same code."""
+def prepare(plan: Plan, video: bool = False) -> None:
+    """Write a plan into its folder, if it fits what is there: the same specification, the same code;
+    and if what is to be filmed can be."""
+    if video:
+        encoder()
     plan.save(write=False)  # What is wrong with the specification comes first.
     notes = check_plan(plan)
     plan.save()
@@ -36,10 +39,8 @@ def execute(
     ``video`` films the first, best and worst evaluation episode of each task; the rows are the same
     without it. ``prepared``: :func:`prepare` has been called. ``debug`` opens a debugger where a
     lifetime fails in this process."""
-    if video:
-        encoder()
     if not prepared:
-        prepare(plan)
+        prepare(plan, video)
     outcomes: list[Outcome] = []
 
     def keep(outcome: Outcome) -> None:

@@ -66,6 +66,12 @@ class FromRun:
         made = _taken_up(saved, setup)
         return FrozenAgent(made) if frozen else made
 
+    def inside(self, params: Mapping[str, Any]) -> Spec:
+        """The specification of the agent that is taken up: its code is executed too."""
+        keys = {k: params[k] for k in ("seed", "commit", "expert") if k in params}
+        saved = saved_agent(Run(str(params["run"])), str(params.get("agent", "")), **keys)
+        return Spec.parse(saved.description["agent"])
+
     def pinned(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Which agent the parameters mean now."""
         if "run" not in params:

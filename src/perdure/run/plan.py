@@ -136,10 +136,13 @@ class Plan:
         """What the lifetimes of an agent execute from outside installed packages
         (:mod:`perdure.store.code`)."""
         spec, factory = self.agents[label], self.factories.get(label)
-        *strategies, learner = spec.parts
-        agent = [*_sources("strategies", strategies), *_sources("agents", [learner])]
+        agent = _agent_sources(spec)
         if factory is not None:
-            agent = [*_sources("strategies", strategies), factory]
+            agent = [
+                *_sources("strategies", spec.parts[:-1]),
+                factory,
+                *_files(spec.params.values()),
+            ]
         named, curriculum = Spec.parse(self.spec.curriculum), self.curriculum(self.spec.seed)
         world: list[Any] = []
         world += _files([named.name, *named.params.values()]) if self.builder is None else ()
@@ -148,7 +151,6 @@ class Plan:
         for task in curriculum.tasks:
             suite = registry.suite(task.suite)
             world += [*_files([task.name, *task.params.values()]), type(suite), *suite.code(task)]
-        agent += _files(spec.params.values())
         return code_record(agent, world, checked=checked)
 
     def describe(self, job: Job) -> dict[str, Any]:
@@ -264,6 +266,16 @@ def _sources(part: registry.Part, names: Sequence[str]) -> list[Any]:
         if not is_file_reference(name) and name in (known := registry.entries(part)):
             found.append(known[name].source.partition(":")[0])
     return found
+
+
+def _agent_sources(spec: Spec) -> list[Any]:
+    """Where the parts of an agent come from, and those of the agent that it is made of, if it says
+    ``inside`` which that is."""
+    *strategies, learner = spec.parts
+    found = [*_sources("strategies", strategies), *_sources("agents", [learner])]
+    found += _files(spec.params.values())
+    inside = getattr(registry.load("agents", learner), "inside", None)
+    return found + (_agent_sources(inside(spec.params)) if inside is not None else [])
 
 
 def load_plan(path: Path) -> Plan:
