@@ -136,13 +136,10 @@ class Plan:
         """What the lifetimes of an agent execute from outside installed packages
         (:mod:`perdure.store.code`)."""
         spec, factory = self.agents[label], self.factories.get(label)
-        agent = _agent_sources(spec)
-        if factory is not None:
-            agent = [
-                *_sources("strategies", spec.parts[:-1]),
-                factory,
-                *_files(spec.params.values()),
-            ]
+        if factory is None:
+            agent = _agent_sources(spec)
+        else:
+            agent = [*_sources("strategies", spec.parts[:-1]), factory, *_files(spec.params.values())]
         named, curriculum = Spec.parse(self.spec.curriculum), self.curriculum(self.spec.seed)
         world: list[Any] = []
         world += _files([named.name, *named.params.values()]) if self.builder is None else ()
