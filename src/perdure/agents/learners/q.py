@@ -52,7 +52,7 @@ class QAgent(Agent):
 
     def act(self, obs: Any, ctx: Context) -> Array:
         seen = [self.rows.get(key, 0) for key in keys_of(obs)]
-        return self.explore.choose(self.table[seen], self.rng, ctx.learning) + self.start
+        return self.explore.choose(self.table[seen], self.rng, ctx) + self.start
 
     def learn(self, batch: Batch, ctx: Context) -> Measures:
         moves, rewards = transitions_of("q", batch)
