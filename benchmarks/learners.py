@@ -88,9 +88,10 @@ class Duel:
     theirs: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
-def against_zoo(task, steps):
-    """Our one default of DQN on a task, and what Zoo tuned for that very task."""
-    return Duel("dqn", task, steps, "tuned for SB3", theirs=ZOO[task])
+def against_zoo(task, steps, preset=""):
+    """Our default of DQN on a task, or a preset, and what Zoo tuned for that very task."""
+    ours = registry.load("agents", "dqn").presets[preset] if preset else {}
+    return Duel("dqn", task, steps, f"{preset or 'default'}; SB3 tuned", ours, ZOO[task])
 
 
 DUELS = (
@@ -103,7 +104,7 @@ DUELS = (
     Duel("ppo", "Pendulum-v1", 40_960),
     against_zoo("CartPole-v1", 50_000),
     against_zoo("Acrobot-v1", 30_000),
-    against_zoo("MountainCar-v0", 120_000),
+    against_zoo("MountainCar-v0", 120_000, "persistent"),
     Duel("sac", "Pendulum-v1", 5_000),
     Duel("sac", "InvertedPendulum-v5", 3_000),
     Duel("sac", "Reacher-v5", 3_000),

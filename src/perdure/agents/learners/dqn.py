@@ -68,7 +68,9 @@ class DQNAgent(TorchLearner):
     exploration starts again and the replay is emptied, unless ``restart`` is false: then both go
     on, and the replay mixes tasks.
 
-    The preset ``quick`` learns small tasks in some thousand steps.
+    Presets: ``quick`` learns small tasks in some thousand steps; ``persistent`` explores longer, and
+    with actions held for 20 steps on average, for tasks like MountainCar, which the defaults have not
+    learned.
     """
 
     learns_from = ("environments",)
@@ -86,6 +88,7 @@ class DQNAgent(TorchLearner):
             "hidden": (64, 64),
             "optimizer": {"eps": 1e-5},
         },
+        "persistent": {"lr": 1e-3, "explore": 20_000, "repeat": 20},
     }
 
     @takes_fields(DQNSettings)
