@@ -123,8 +123,8 @@ NOTES = (
     "What lacks first is exploration: in 8,000 random steps the flag was reached in none of 40 episodes "
     "with each of the seeds 0 to 2, and with `repeat=10` in 5 of about 41; with it and the other defaults "
     "it was still not learned in 60,000 steps of seed 0. The preset `persistent` (lr=1e-3, explore=20000, "
-    "repeat=20) had −136 and −129 in the last three evaluations of 60,000 steps with seeds 0 and 1, with "
-    "which it was chosen. Whether it could be the default for all three tasks was not tried; on this one "
+    "repeat=20), chosen with seed 0, had −136, −129 and −130 in the last three evaluations of 60,000 steps "
+    "with seeds 0, 1 and 2. Whether it could be the default for all three tasks was not tried; on this one "
     "the preset is to be measured.",
     "",
     "SAC's CPU: at its batch of 256 about 70 % of an update are products of matrices, which both sides "
