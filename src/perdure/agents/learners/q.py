@@ -49,7 +49,7 @@ class QAgent(Agent):
 
     def act(self, obs: Any, ctx: Context) -> Array:
         seen = [self.rows.get(key, 0) for key in keys_of(obs)]
-        return self.actions.to_space(self.explore.choose(self.table[seen], self.rng, ctx.learning))
+        return self.actions.to_space(self.explore.choose(self.table[seen], self.rng, ctx))
 
     def learn(self, batch: Batch, ctx: Context) -> Measures:
         moves, rewards = transitions_of("q", batch)
