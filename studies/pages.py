@@ -101,10 +101,10 @@ def measured(run: Path, metrics: Sequence[str]) -> Results:
 
 
 def agents_of(run: Path) -> list[str]:
-    """A run's agents: the paper's nine in its order, others by name."""
+    """A run's agents: the paper's nine in its order, each with its tuned one; others by name."""
     order = {name: k for k, name in enumerate(NAMES)}
     there = {i.agent for i in Run(run).lifetimes() if not i.expert}
-    return sorted(there, key=lambda a: (order.get(a, len(order)), a))
+    return sorted(there, key=lambda a: (order.get(a.removesuffix("-tuned"), len(order)), a))
 
 
 def cell(values: Sequence[float], digits: int = 2) -> str:
@@ -181,8 +181,10 @@ def openloris(page: Page, run: Path, factor: str) -> str:
     """The paper's four averages, the published ones in brackets, and the spider chart of both."""
     found = measured(run, list(AVERAGES)).table()
     agents = agents_of(run)
+    # The chart has the paper's spokes: what was tuned is in the table alone.
+    spokes = [a for a in agents if a in NAMES]
     means = {
-        m: [np.mean(list(found[m].get(a, {0: np.nan}).values())) for a in agents] for m in AVERAGES
+        m: [np.mean(list(found[m].get(a, {0: np.nan}).values())) for a in spokes] for m in AVERAGES
     }
     rows = []
     for agent in agents:
@@ -194,7 +196,7 @@ def openloris(page: Page, run: Path, factor: str) -> str:
                 + (f" ({theirs:.2f})" if theirs is not None else "")
             )
         rows.append([*line, str(len(found["openloris.accuracy"].get(agent, {})))])
-    name = page.draw(run, spider(agents, means, factor))
+    name = page.draw(run, spider(spokes, means, factor))
     head = ["algorithm", "Accuracy", "BWT", "FWT", "Over-all", "lifetimes"]
     return f"{grid(head, rows)}\n\n![Spider chart]({name})"
 

@@ -63,6 +63,8 @@ def run(tmp_path):
         ("naive", 0): [[0.8, 0.2], [0.4, 0.6]],
         ("naive", 1): [[1.0, 0.4], [0.2, 0.8]],
         ("ewc", 0): [[0.5, 0.1], [0.5, 0.3]],
+        ("ewc-tuned", 0): [[0.9, 0.1], [0.7, 0.8]],
+        ("agem", 0): [[0.6, 0.1], [0.4, 0.2]],
     }
     for (agent, seed), accuracies in lives.items():
         write_lifetime(root / agent / str(seed), turns(accuracies), agent, seed)
@@ -89,7 +91,18 @@ def test_the_papers_four_averages_with_the_published_ones_beside(pages, run, tmp
     ]  # fmt: skip
     assert cells[5] == "2"
     assert "| ewc | 0.43 (0.58) | 0.50 |" in text  # No BWT of it could be read off the figure.
-    assert (tmp_path / "page-tiny.svg").read_text().lstrip().startswith("<?xml")
+    # A tuned one stands below it, and has nothing published to be compared with, nor a spoke.
+    assert re.findall(r"^\| (\S+) \|", text, re.M) == [
+        "algorithm",
+        "naive",
+        "ewc",
+        "ewc-tuned",
+        "agem",
+    ]
+    assert "| ewc-tuned | 0.80 | 0.70 | 0.10 | 0.62 | 1 |" in text
+    chart = (tmp_path / "page-tiny.svg").read_text()
+    assert chart.lstrip().startswith("<?xml")
+    assert "<!-- ewc -->" in chart and "<!-- ewc-tuned -->" not in chart
     assert text.startswith("Before.\n") and text.endswith("After.\n") and "old" not in text
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,53 @@ def test_networks_are_refused_where_they_do_not_fit() -> None:
         made("classifier,convolutions=vgg16", setup(24, 24, 3))
     with pytest.raises(SpecError, match="dropout"):
         made("classifier,dropout=1", setup(50, 50, 3))
+    with pytest.raises(SpecError, match="'norm' must be one of batch, frozen, group, none"):
+        made("classifier,convolutions=small,norm=layer", setup(32, 32, 3))
+
+
+SMALL = "classifier,convolutions=small,hidden=[16]"
+
+
+def test_norms_with_and_without_statistics() -> None:
+    kinds = {
+        norm: [
+            type(m).__name__ for m in made(f"{SMALL},norm={norm}", setup(32, 32, 3)).net.modules()
+        ]
+        for norm in ("batch", "group", "none")
+    }
+    assert kinds["batch"].count("BatchNorm2d") == 3 and kinds["group"].count("GroupNorm") == 3
+    assert not any("Norm" in kind for kind in kinds["none"])
+    # Two tasks; the second is darker. What a batch norm knows of the first is lost.
+    light = pictures(32)
+    dark = Examples((light.inputs // 8).astype(np.uint8), light.targets)
+    first, second = CTX, replace(CTX, block=2, tasks=("b",) * 6)
+    for norm, kept in (("batch", False), ("frozen", True), ("group", True)):
+        agent = made(f"ewc+{SMALL},norm={norm},lr=0,strength=0", setup(32, 32, 3))
+        agent.enter(replace(first, event="task"))
+        for _ in range(3):
+            agent.learn(light, first)
+        logits = answers(agent, light)
+        agent.enter(replace(first, block=1, event="task"))  # The same task once more.
+        saved = agent.state()
+        agent.learn(dark, first)
+        assert np.array_equal(answers(agent, light), logits) == (norm == "group")
+        agent.load(saved)
+        agent.enter(replace(second, event="task"))
+        agent.learn(dark, second)
+        assert np.array_equal(answers(agent, light), logits) == kept
+        # A resumed agent knows that its norms are frozen.
+        other = made(f"ewc+{SMALL},norm={norm},lr=0,strength=0", setup(32, 32, 3))
+        other.load(agent.state())
+        other.learn(dark, second)
+        assert np.array_equal(answers(other, light), logits) == kept
+
+
+def answers(agent: Any, examples: Examples) -> Any:
+    net = agent.learner.net.eval()
+    with torch.no_grad():
+        out = net(agent.learner.inputs(examples.inputs)).numpy()
+    net.train()
+    return out
 
 
 def test_dropout_drops_its_part_and_keeps_the_mean() -> None:

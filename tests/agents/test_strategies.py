@@ -191,8 +191,9 @@ def test_the_square_of_a_mean_gradient_is_another_and_smaller_thing() -> None:
 def conv_net() -> nn.Module:
     encoder = nn.Sequential(
         nn.Conv2d(3, 4, 3, stride=2, padding=1), nn.BatchNorm2d(4), nn.ReLU(inplace=True),
-        nn.Conv2d(4, 5, 3, dilation=2, bias=False), nn.ReLU(), nn.Dropout(), nn.Flatten(),
-        nn.Linear(180, 6), nn.BatchNorm1d(6), nn.ReLU(),
+        nn.Conv2d(4, 5, 3, dilation=2, bias=False), nn.ReLU(), nn.Dropout(),
+        nn.Conv2d(5, 4, 1), nn.GroupNorm(2, 4), nn.ReLU(), nn.Flatten(),
+        nn.Linear(144, 6), nn.BatchNorm1d(6), nn.ReLU(),
     )  # fmt: skip
     net = nn.Sequential(encoder, nn.Linear(6, 3))
     for layer in net.modules():

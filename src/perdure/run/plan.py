@@ -139,7 +139,11 @@ class Plan:
         if factory is None:
             agent = _agent_sources(spec)
         else:
-            agent = [*_sources("strategies", spec.parts[:-1]), factory, *_files(spec.params.values())]
+            agent = [
+                *_sources("strategies", spec.parts[:-1]),
+                factory,
+                *_files(spec.params.values()),
+            ]
         named, curriculum = Spec.parse(self.spec.curriculum), self.curriculum(self.spec.seed)
         world: list[Any] = []
         world += _files([named.name, *named.params.values()]) if self.builder is None else ()

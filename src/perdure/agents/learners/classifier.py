@@ -20,13 +20,15 @@ from perdure.agents.networks.learner import (
     new_rows,
     pick_head,
 )
+from perdure.agents.networks.norms import check_norm, freeze_norms
 from perdure.agents.networks.settings import Ranges, TorchSettings
 from perdure.agents.networks.tasks import Tasks
 from perdure.agents.networks.tensors import to_array, to_tensor
+from perdure.agents.task_boundary import TaskBoundary
 from perdure.errors import AgentFault
 from perdure.spaces import ALL, DISCRETE
 from perdure.specs import takes_fields
-from perdure.types import Array, Batch, Context, Examples, Measures, Setup
+from perdure.types import Array, Batch, Context, Examples, Measures, Setup, State
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +39,14 @@ class ClassifierSettings(TorchSettings):
     ranges: ClassVar[Ranges] = {**TorchSettings.ranges, "dropout": (0, 0.99)}
 
     convolutions: str = "plain"
+    norm: str = "batch"
     dropout: float = 0.0
     network: str = ""
     multihead: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_norm(self.norm)
 
 
 class ClassifierAgent(TorchLearner):
@@ -49,7 +56,9 @@ class ClassifierAgent(TorchLearner):
     and ``dropout``: ``Net(shape)`` is a module that gives features, which a linear head reads. With
     ``multihead`` each task has a head of its own, so that identity must be shown.
 
-    Images pass ``convolutions`` first: ``plain``, ``none``, ``small`` or ``vgg16``. The
+    Images pass ``convolutions`` first: ``plain``, ``none``, ``small`` or ``vgg16``. Of the last two
+    each has a ``norm``: ``batch``; ``frozen``, which is a batch norm whose statistics stay those of
+    the first task; ``group``, which has no statistics (groups of four channels); or ``none``. The
     preset ``openloris`` is the network of OpenLORIS-Object's authors (34.1 million parameters at
     50 × 50 pixels) and their rate; ``openloris-small`` is one like it for two cores.
     """
@@ -77,6 +86,8 @@ class ClassifierAgent(TorchLearner):
         self.start, self.classes = int(space.start), int(space.n)
         self.tasks = Tasks(setup)
         self.heads = len(self.tasks) if s.multihead else 1
+        self.boundary = TaskBoundary() if s.norm == "frozen" else None
+        """When the first task is over, where that matters."""
 
         def drop() -> Dropout:
             return Dropout(s.dropout, lambda: self.rng)
@@ -84,12 +95,17 @@ class ClassifierAgent(TorchLearner):
         def build() -> nn.Sequential:
             dropped = drop if s.dropout else None
             encoder, features = encoder_for(
-                self.inputs, s.hidden, nn.ReLU, s.convolutions, dropped, s.network
+                self.inputs, s.hidden, nn.ReLU, s.convolutions, dropped, s.network, s.norm
             )
             return nn.Sequential(encoder, nn.Linear(features, self.classes * self.heads))
 
         self.net = network(setup, self.device, build)
         self.optimizer, self.max_grad = s.make_optimizer(self.net.parameters()), s.max_grad
+
+    def enter(self, ctx: Context) -> None:
+        super().enter(ctx)
+        if self.boundary is not None and self.boundary.enter(ctx) and self.boundary.count > 1:
+            freeze_norms(self.net)
 
     def act(self, obs: Any, ctx: Context) -> Array:
         self.net.eval()
@@ -144,6 +160,15 @@ class ClassifierAgent(TorchLearner):
     def _heads(self, features: Tensor) -> Tensor:
         logits: Tensor = self.net[1](features)
         return logits.view(-1, self.heads, self.classes)
+
+    def state(self) -> dict[str, Array]:
+        mine = {} if self.boundary is None else self.boundary.state("boundary")
+        return {**super().state(), **mine}
+
+    def load(self, state: State) -> None:
+        super().load(state)
+        if self.boundary is not None:
+            self.boundary.load("boundary", state)
 
 
 agent = ClassifierAgent

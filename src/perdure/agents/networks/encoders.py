@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from perdure import registry
 from perdure.agents.networks.inputs import Inputs
+from perdure.agents.networks.norms import norm_for
 from perdure.agents.networks.tensors import CPU, to_tensor
 from perdure.errors import SpecError
 
@@ -20,7 +21,7 @@ STACKS: Mapping[str, Sequence[Sequence[int]]] = {
     "small": ((8,), (16,), (32,)),
     "vgg16": ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512)),
 }
-"""Widths of the 3 × 3 convolutions, each with a batch norm, before each halving of the picture.
+"""Widths of the 3 × 3 convolutions, each with a norm, before each halving of the picture.
 ``vgg16`` is Simonyan and Zisserman's (2015); ``small`` is one like it for two cores."""
 RngSource: TypeAlias = Callable[[], np.random.Generator]
 """The generator at the moment of use: that of an agent may be exchanged."""
@@ -67,17 +68,17 @@ def cnn(shape: Sequence[int]) -> nn.Sequential:
     return nn.Sequential(*layers, nn.Flatten())
 
 
-def stack(shape: Sequence[int], widths: Sequence[Sequence[int]]) -> nn.Sequential:
-    """Convolutions with batch norms; after each group of them the picture is halved."""
-    channels, layers = shape[0], []
+def stack(
+    shape: Sequence[int], widths: Sequence[Sequence[int]], norm: str = "batch"
+) -> nn.Sequential:
+    """Convolutions with norms; after each group of them the picture is halved."""
+    channels = shape[0]
+    layers: list[nn.Module] = []
     for group in widths:
         for width in group:
-            # Without a bias: the norm would take it away.
-            layers += [
-                nn.Conv2d(channels, width, 3, padding=1, bias=False),
-                nn.BatchNorm2d(width),
-                nn.ReLU(),
-            ]
+            # No bias before a norm, which would take it away.
+            layers.append(nn.Conv2d(channels, width, 3, padding=1, bias=norm == "none"))
+            layers += [*norm_for(norm, width), nn.ReLU()]
             channels = width
         layers.append(nn.MaxPool2d(2))
     return nn.Sequential(*layers, nn.Flatten())
@@ -89,9 +90,9 @@ def check_widths(hidden: Sequence[int]) -> None:
         raise SpecError(f"'hidden' must be layer widths such as [64, 64], got {hidden!r}")
 
 
-def convolutions_for(shape: Sequence[int], convolutions: str) -> nn.Sequential:
+def convolutions_for(shape: Sequence[int], convolutions: str, norm: str = "batch") -> nn.Sequential:
     """The convolutions of this name for images of (channels, height, width): few ``plain`` ones, one
-    of :data:`STACKS`, or ``none``."""
+    of :data:`STACKS` with such a norm, or ``none``."""
     if convolutions == "plain":
         return cnn(shape)
     if convolutions == "none":
@@ -102,7 +103,7 @@ def convolutions_for(shape: Sequence[int], convolutions: str) -> nn.Sequential:
             f"convolutions={convolutions} halves a picture until {least} pixels are one, got "
             f"{side} pixels of a side"
         )
-    return stack(shape, STACKS[convolutions])
+    return stack(shape, STACKS[convolutions], norm)
 
 
 def features_of(convolutions: nn.Module, shape: Sequence[int]) -> int:
@@ -118,7 +119,7 @@ class PartsEncoder(nn.Module):
     """Takes the flat inputs of a nested space apart: images pass convolutions, all else stays as it
     is, and what comes out is flat again."""
 
-    def __init__(self, inputs: Inputs, convolutions: str) -> None:
+    def __init__(self, inputs: Inputs, convolutions: str, norm: str = "batch") -> None:
         super().__init__()
         self.inputs = inputs
         self.sizes = [math.prod(part.shape) for part in inputs.parts.values()]
@@ -126,7 +127,7 @@ class PartsEncoder(nn.Module):
         self.features = 0
         for k, (size, part) in enumerate(zip(self.sizes, inputs.parts.values(), strict=True)):
             if part.is_image:
-                layers = convolutions_for(part.shape, convolutions)
+                layers = convolutions_for(part.shape, convolutions, norm)
                 self.images[str(k)] = layers
                 size = features_of(layers, part.shape)
             self.features += size
@@ -140,7 +141,9 @@ class PartsEncoder(nn.Module):
         return torch.cat(found, 1)
 
 
-def image_encoder(inputs: Inputs, convolutions: str = "plain") -> tuple[nn.Module | None, int]:
+def image_encoder(
+    inputs: Inputs, convolutions: str = "plain", norm: str = "batch"
+) -> tuple[nn.Module | None, int]:
     """What makes inputs flat, and how many features it gives; None if they are flat already."""
     known = ("plain", "none", *STACKS)
     if convolutions not in known:
@@ -148,9 +151,9 @@ def image_encoder(inputs: Inputs, convolutions: str = "plain") -> tuple[nn.Modul
     if not inputs.has_images:
         return None, inputs.shape[0]
     if inputs.nested:
-        parts = PartsEncoder(inputs, convolutions)
+        parts = PartsEncoder(inputs, convolutions, norm)
         return parts, parts.features
-    layers = convolutions_for(inputs.shape, convolutions)
+    layers = convolutions_for(inputs.shape, convolutions, norm)
     return layers, features_of(layers, inputs.shape)
 
 
@@ -161,6 +164,7 @@ def encoder_for(
     convolutions: str = "plain",
     dropout: Callable[[], nn.Module] | None = None,
     network: str = "",
+    norm: str = "batch",
 ) -> tuple[nn.Module, int]:
     """The network that reads these inputs, and how many features it gives: that of :func:`own_encoder`,
     where there is one.
@@ -172,7 +176,7 @@ def encoder_for(
     if network:
         return own_encoder(network, inputs)
     check_widths(hidden)
-    first, features = image_encoder(inputs, convolutions)
+    first, features = image_encoder(inputs, convolutions, norm)
     if first is None:
         return mlp([features, *hidden], activation, dropout), hidden[-1]
     if convolutions == "plain" and not inputs.nested:

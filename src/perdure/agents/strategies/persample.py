@@ -6,8 +6,8 @@ loss sends back, δ_n. So the sum over samples of its squares is one product of 
     Σ_n (δ_no x_ni)² = Σ_n δ_no² x_ni²
 
 and likewise for absolute values: all samples together cost little more than a step of learning. In a
-convolution it takes a small gradient for each sample, in a batch norm by fixed statistics a sum over
-places. A network of other parts goes the long way, a gradient for each sample by ``vmap``.
+convolution it takes a small gradient for each sample, in a batch norm by fixed statistics and in a
+group norm a sum over places. A network of other parts goes the long way, a gradient for each sample by ``vmap``.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from torch.func import functional_call, grad, vmap
 
 from perdure.agents.networks.inputs import channels_last
 from perdure.agents.networks.learner import Minibatch, TorchLearner
+from perdure.agents.networks.norms import FrozenBatchNorm
 from perdure.agents.networks.tensors import to_float
 from perdure.agents.strategies.row_memory import rows_of
 
@@ -236,11 +237,22 @@ def _batch_norm(layer: nn.Module, x: Tensor, back: Tensor, of: Of) -> tuple[Tens
     return of(scaled).sum(0), of(back).sum(0)
 
 
+def _group_norm(layer: nn.Module, x: Tensor, back: Tensor, of: Of) -> tuple[Tensor, Tensor]:
+    assert isinstance(layer, nn.GroupNorm)
+    places = tuple(range(2, x.dim()))
+    scaled = nn.functional.group_norm(x, layer.num_groups, eps=layer.eps) * back
+    if places:
+        scaled, back = scaled.sum(places), back.sum(places)
+    return of(scaled).sum(0), of(back).sum(0)
+
+
 RULES: dict[type, Callable[[nn.Module, Tensor, Tensor, Of], tuple[Tensor, Tensor]]] = {
     nn.Linear: _linear,
     nn.Conv2d: _convolution,
     nn.BatchNorm1d: _batch_norm,
     nn.BatchNorm2d: _batch_norm,
+    FrozenBatchNorm: _batch_norm,
+    nn.GroupNorm: _group_norm,
 }
 """For each kind of layer: the sums over samples for its weight and its bias, given what came in and
 what the loss sends back."""
