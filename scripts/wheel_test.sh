@@ -59,12 +59,12 @@ import perdure
 rows = perdure.Run("runs/toy").rows()
 assert {"learn", "eval"} <= set(rows["kind"].to_pylist()), rows["kind"]
 print(*sorted(set(rows["agent"].to_pylist())), sep=", ")'
-says "gem.acc" "$perdure" measure runs/toy
+says "summary.final" "$perdure" measure runs/toy
 says "runs/toy/_report.html" "$perdure" report runs/toy
 for word in '</html>' '<script' '<style' 'toy/compass'; do
   grep -qF -- "$word" runs/toy/_report.html || fail "the report holds no '$word'"
 done
 # What needs more than the core says so.
 if "$perdure" run toy/compass --agent ppo --out runs/ppo >said 2>&1; then fail "ppo ran without torch"; fi
-grep -qF "perdure[torch]" said || fail "ppo should name the extra it needs, but said: $(cat said)"
+grep -qF "'.[torch]'" said || fail "ppo should name the extra it needs, but said: $(cat said)"
 echo "wheel: $(basename "$wheel") holds the package and works with the core dependencies alone"
