@@ -293,7 +293,9 @@ def test_studies_say_how_they_are_run_and_what_they_cost(study):
 def test_looks_at_what_a_run_left(tmp_path, monkeypatch):
     pytest.importorskip("torch")
     from perdure import experiment
-    from suites.test_openloris import archives
+
+    monkeypatch.syspath_prepend(ROOT / "tests/suites")
+    from test_openloris import archives
 
     monkeypatch.setenv("PERDURE_CACHE", str(tmp_path / "cache"))
     monkeypatch.syspath_prepend(ROOT / "studies")

@@ -129,6 +129,8 @@ def test_what_chose_is_not_reported(point, tmp_path):
     found(point, tmp_path / "runs/sweep", search="choice(0.5, 0)", sampler="grid")
     values = [t["value"] for t in record(tmp_path / "runs/sweep")["trials"]]
     assert values == [0, -0.5]
+    alone = CliRunner().invoke(main, ["leaderboard", str(tmp_path / "runs")])
+    assert alone.exit_code == 2 and "but sweeps" in alone.output
     args = ["--agent", f"{point}:Point", "--executor", "serial", "-q", "-o", f"{tmp_path}/runs/run"]
     assert CliRunner().invoke(main, ["run", f"{point}:life", *args]).exit_code == 0
     board = CliRunner().invoke(main, ["leaderboard", str(tmp_path / "runs")])

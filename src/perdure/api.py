@@ -274,19 +274,21 @@ class Run(stored.Run):
 
     def measure(
         self,
-        *metrics: str,
+        *names: str,
+        metrics: Sequence[str] | str = (),
         preset: str = "paper",
         ste: Sequence[str] = (),
         partial: bool = False,
         **options: Any,
     ) -> Measurement:
-        """The scores of each lifetime, on some metrics by their names or on all. ``options`` are those of
+        """The scores of each lifetime, on some metrics by their names (also as ``metrics=[…]``) or on all. ``options`` are those of
         ``perdure measure``: ``perf_measure``, ``window_length``, …
 
         Lifetimes that did not end are in no number, and a warning, unless ``partial``.
         """
         _check("measure", options, preset)
-        results = measured([self.path], preset, ste, metrics, options, quiet=True)
+        chosen = [*names, *([metrics] if isinstance(metrics, str) else metrics)]
+        results = measured([self.path], preset, ste, chosen, options, quiet=True)
         _whole(results, partial)
         return Measurement(results)
 

@@ -88,13 +88,14 @@ def one_task(
     *,
     steps: int | None = None,
     epochs: int | None = None,
-    rounds: int = 10,
+    rounds: int | None = None,
     episodes: int = 10,
     **params: Any,
 ) -> Curriculum:
     """One task alone: ``steps`` in its environment (20,000) or ``epochs`` of its data, in ``rounds``
-    learn blocks; evaluated before, between and after in ``episodes``, or on its held-out data where
-    it has no environment. What else is given are the task's own parameters."""
+    learn blocks (ten, but none of fewer than a thousand steps: what learns from rollouts drops those
+    that a block's end cuts short); evaluated before, between and after in ``episodes``, or on its
+    held-out data where it has no environment. What else is given are the task's own parameters."""
     task = replace(task, params={**task.params, **params})
     if steps is not None and epochs is not None:
         raise CurriculumError(f"{task.id}: give steps or epochs, not both")
@@ -102,6 +103,8 @@ def one_task(
         steps, epochs = (20_000, None) if has_env else (None, 10)
     total, unit = (steps, "steps") if steps is not None else (epochs, "epochs")
     assert total is not None
+    if rounds is None:
+        rounds = min(10, max(total // 1000, 1)) if unit == "steps" else 10
     if rounds < 1:
         raise CurriculumError(f"{task.id}: rounds must be at least 1, got {rounds}")
     rounds = max(min(rounds, total), 1)

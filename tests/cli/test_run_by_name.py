@@ -32,6 +32,13 @@ def test_a_task_alone_is_learned_from_what_it_has():
     assert task.params == {"rotation": 90, "batch_size": 8}
     assert {e.unit for b in labelled.blocks for e in b.exposures} == {"epochs"}
     assert not suite("toy").has_env(Task("toy", "blobs"))
+    # Blocks too short to learn from are not made unless asked for.
+    short = [
+        b for b in curriculum(Spec.parse("toy/goal-ne,steps=2500")).blocks if b.kind == "learn"
+    ]
+    assert [b.exposures[0].amount for b in short] == [1250, 1250]
+    checked = CliRunner().invoke(main, ["check", "gym/CartPole-v1,steps=500"])
+    assert checked.exit_code == 0, checked.output
 
 
 def test_a_sequence_needs_no_inner_quotes():
@@ -60,10 +67,11 @@ def test_a_sequence_needs_no_inner_quotes():
         (("vision/digits", "-a", "random", "--steps", "9"), "has no environment: give it epochs or batches"),
         (("gym/sequence,tasks=[CartPole-v1,Pendulum-v1]", "-a", "random"), "are no Boxes"),
         (("toy/told", "-a", "random", "--steps", "x"), "'x' is not a valid integer"),
+        (("toy/blobs", "-a", "sac"), "agent sac learns from environments, but toy/blobs has learn blocks on data"),
     ],
 )  # fmt: skip
 def test_what_cannot_run_is_refused_when_planning(tmp_path, monkeypatch, args, says):
-    if "ppo" in args[2]:
+    if {"ppo", "sac"} & set(args[2].split(",")):
         pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
     done = run(*args)

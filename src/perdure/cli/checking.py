@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -128,9 +127,11 @@ def _check_task(name: str, spec: Spec) -> int:
 
     family, _, rest = spec.name.partition("/")
     suite = registry.suite(family)
-    task = suite.task_to_check(suite.task(rest))
-    task = replace(task, params={**task.params, **spec.params})
-    return _verdict(name, _problems(check_task, suite, task))
+    # The parameters may be the task's, or say how much of it: as where it is run by its name.
+    made = (
+        registry.curriculum(spec).tasks[0] if spec.params else suite.task_to_check(suite.task(rest))
+    )
+    return _verdict(name, _problems(check_task, suite, made))
 
 
 def _problems(checker: Callable[..., list[str] | None], *args: Any) -> list[str]:

@@ -213,18 +213,27 @@ def make_plan(
             validate(plan.curriculum(spec.seed + k), spec.patience)
     setup = plan.config(plan.jobs[0]).setup()
     offers = _offers(plan.curriculum(spec.seed))
-    for label in labels:
+    for label, parsed in labels.items():
+        if label not in plan.factories:
+            # Before its spaces: who is refused for these is advised agents that learn from the same.
+            _check_offers(label, registry.load("agents", parsed.parts[-1]), offers, spec.curriculum)
         try:
             with patient(f"agent {label}", spec.patience):
                 agent = plan.make_agent(label, setup)
         except AgentFault:
             continue  # A fault of its own: its lifetimes will say so, the others run.
-        for offer in offers - set(agent.learns_from):
-            raise SpecError(
-                f"agent {label} learns from {' and '.join(agent.learns_from)}, but {spec.curriculum} "
-                f"has learn blocks on {offer} ({_UNITS[offer]}): they cannot work together"
-            )
+        _check_offers(label, agent, offers, spec.curriculum)
     return plan
+
+
+def _check_offers(label: str, agent: Any, offers: set[str], curriculum: str) -> None:
+    """SpecError if an agent, or its class, cannot learn from what a curriculum offers."""
+    learns_from = getattr(agent, "learns_from", ())
+    for offer in offers - set(learns_from) if learns_from else ():
+        raise SpecError(
+            f"agent {label} learns from {' and '.join(learns_from)}, but {curriculum} has learn blocks "
+            f"on {offer} ({_UNITS[offer]}): they cannot work together"
+        )
 
 
 _UNITS = {"environments": "episodes or steps", "data": "epochs or batches"}

@@ -22,7 +22,7 @@ from perdure.measure.outlines import stored_blocks
 from perdure.measure.results import MIXED, Measured, measure_paper, read_all
 from perdure.measure.stats import Estimate
 from perdure.store.history import History
-from perdure.store.layout import SPEC, runs_below
+from perdure.store.layout import SPEC, runs_below, sweeps_below
 from perdure.store.run import Run
 from perdure.store.survey import listed
 
@@ -152,6 +152,7 @@ def leaderboard(
     begun = [run for run in runs if run.described]
     if not begun:
         what = f"{len(runs)} runs but no lifetime that can be ranked" if runs else "no Perdure run"
+        what += " but sweeps, whose seeds chose parameters" * any(sweeps_below(folder))
         lacks = "".join(f"\n{listed(run.path, Run(run.path).gaps())}" for run in runs[:3])
         raise MeasureError(f"{folder} holds {what} ({SPEC} is what a run is known by){lacks}")
     groups = _groups(begun)

@@ -447,11 +447,18 @@ def is_run(path: Path) -> bool:
 def runs_below(folder: Path) -> Iterator[Path]:
     """Every run at or below a folder, in order; a run is not searched for others. What a sweep ran to
     choose parameters is passed over, unless it is the folder itself."""
+    return (run for run in _below(folder) if run == folder or not RunFolder(run).is_sweep)
+
+
+def sweeps_below(folder: Path) -> Iterator[Path]:
+    """Every sweep below a folder."""
+    return (run for run in _below(folder) if run != folder and RunFolder(run).is_sweep)
+
+
+def _below(folder: Path) -> Iterator[Path]:
     for root, below, _ in os.walk(folder):
-        here = Path(root)
-        if is_run(here):
-            if here == folder or not RunFolder(here).is_sweep:
-                yield here
+        if is_run(Path(root)):
+            yield Path(root)
             below.clear()
         below[:] = sorted(d for d in below if not d.startswith((".", "_")))
 
