@@ -136,6 +136,12 @@ def test_a_run_is_measured_compared_and_shown(tmp_path):
     assert {*found.values()["gem.acc"]} == {"q", "random"} and "q: mean of 2" in repr(found)
     assert found.to_json()["mixed_code"] == []
     assert "gem.bwt" in run.measure().values()
+    with pytest.raises(UnknownName, match="keyword of report 'titel'; did you mean 'title'"):
+        run.report(titel="x")
+    with pytest.raises(
+        UnknownName, match="keyword of tasks_in_turn 'amout'; did you mean 'amount'"
+    ):
+        perdure.curricula.tasks_in_turn("x", [], amout=3)
     assert run.measure(metrics=["gem.acc"]).values() == run.measure("gem.acc").values()
     other = perdure.experiment(WHERE, {"best": "q,lr=0.9"}, lifetimes=2, out=str(tmp_path / "two"))
     compared = run.compare(other, metrics="gem.acc", baseline="two/best")

@@ -50,7 +50,7 @@ from perdure.show.measured import (
     shown_columns,
     verdicts_table,
 )
-from perdure.specs import Spec
+from perdure.specs import Spec, checks_keywords
 from perdure.store import run as stored
 from perdure.store.plain import visible
 from perdure.types import Curriculum
@@ -315,6 +315,7 @@ class Run(stored.Run):
         assert family is not None
         return AgentComparison(results, family, better)
 
+    @checks_keywords
     def figures(
         self, out: str | Path | None = None, formats: Sequence[str] = ("svg", "png", "pdf")
     ) -> Figures:
@@ -323,6 +324,7 @@ class Run(stored.Run):
 
         return Figures(write_figures(self._study(), Path(out or self.path / "_figures"), formats))
 
+    @checks_keywords
     def report(self, out: str | Path | None = None, *, title: str | None = None) -> Path:
         """One HTML file that opens anywhere, offline (``RUN/_report.html``)."""
         from perdure.show.films import films

@@ -10,6 +10,7 @@ from typing import Any
 from perdure.errors import CurriculumError
 from perdure.names import plain_task_id
 from perdure.seeds import rng_for
+from perdure.specs import checks_keywords
 from perdure.types import (
     Block,
     BlockChoice,
@@ -66,6 +67,7 @@ def permute(blocks: Iterable[Block], seed: int) -> tuple[Block, ...]:
     return tuple(blocks[i] for i in rng_for(seed, "permute").permutation(len(blocks)))
 
 
+@checks_keywords
 def tasks_in_turn(
     name: str,
     tasks: Sequence[Task],

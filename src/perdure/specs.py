@@ -201,6 +201,22 @@ def call_with(what: str, function: Callable[..., Any], *args: Any, **params: Any
     return function(*args, **params)
 
 
+def checks_keywords(function: Callable[Fields, Record]) -> Callable[Fields, Record]:
+    """Make a public function answer a wrong keyword as the command line does, with a did-you-mean."""
+    names = list(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def checked(*args: Fields.args, **keys: Fields.kwargs) -> Record:
+        for name in keys:
+            if name not in names:
+                known = [n for n in names if n != "self"]
+                hint = f"(it takes: {', '.join(known)})"
+                raise UnknownName(f"keyword of {function.__name__}", name, known, hint)
+        return function(*args, **keys)
+
+    return checked
+
+
 def takes_fields(
     record: Callable[Fields, Record],
 ) -> Callable[

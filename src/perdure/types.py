@@ -385,6 +385,11 @@ class Curriculum:
         blocks, before = (map(Block.from_json, values.get(n, ())) for n in ("blocks", "before"))
         return cls(values["name"], tuple(blocks), tuple(before))
 
+    def __repr__(self) -> str:
+        """In a line: a notebook shows it."""
+        blocks = f"{len(self.fixed)} blocks" + ", then generated ones" * (self.generate is not None)
+        return f"Curriculum({self.name!r}: {len(self.tasks)} tasks, {blocks})"
+
     @property
     def fingerprint(self) -> str:
         """Twelve hex digits that change when anything that runs changes."""

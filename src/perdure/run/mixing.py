@@ -13,7 +13,7 @@ from perdure.store.layout import LifetimeFolder, RunFolder
 from perdure.store.places import place_of
 
 HOW = (
-    "For rows of one version choose another folder with --out, or put the old code back. --mix-code "
+    "For rows of one version choose another folder with --out (out=… in Python), or put the old code back. --mix-code "
     "(mix_code=True in Python) goes on all the same: that is recorded, and measure, compare, report and "
     "leaderboard mark it"
 )

@@ -115,7 +115,11 @@ def _check(task: Task, creator: Callable[..., Any], params: Mapping[str, Any]) -
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     for name in params:
         if name not in names and name not in MAKE:
-            raise UnknownName(f"parameter of {task.id}", name, [*names, *OURS], f"(takes: {names})")
+            known = [*names, *OURS]
+            hint = (
+                f"(it takes: {', '.join(known)}; run by its name also steps, rounds and episodes)"
+            )
+            raise UnknownName(f"parameter of {task.id}", name, known, hint)
     missing = [
         p.name
         for p in parameters

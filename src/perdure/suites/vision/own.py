@@ -15,6 +15,7 @@ import numpy as np
 
 from perdure.errors import CurriculumError
 from perdure.names import check_name
+from perdure.specs import checks_keywords
 from perdure.suites.vision import files, sources
 from perdure.suites.vision.pictures import Pictures, PictureSet, by_index, held_out, in_memory
 from perdure.suites.vision.protocols import in_turn, tasks_of
@@ -23,6 +24,7 @@ from perdure.types import Curriculum
 Way = Literal["split", "permuted", "rotated"]
 
 
+@checks_keywords
 def from_arrays(
     name: str,
     inputs: Any,
@@ -56,6 +58,7 @@ def from_arrays(
     return _made(what, name, train, held, way, tasks, scenario, epochs, classes, params)
 
 
+@checks_keywords
 def from_dataset(
     name: str,
     train: Any,
@@ -78,6 +81,7 @@ def from_dataset(
     return _made(what, name, found, held, way, tasks, scenario, epochs, classes, params)
 
 
+@checks_keywords
 def from_folder(
     name: str,
     root: str | Path,
