@@ -41,6 +41,8 @@ class Agent(ABC):
     """Kinds of action spaces that it takes."""
     needs_task_ids: ClassVar[bool] = False
     """Whether it must be shown which task it is at."""
+    needs_trials: ClassVar[bool] = False
+    """Whether it learns from trials of several episodes alone; nobody is advised to take it."""
 
     memory_scope: Scope = "episode"
     """How long what :meth:`memory` holds is carried: through an ``episode``, a ``trial`` or a

@@ -98,6 +98,7 @@ class MAMLAgent(TorchAgent):
     learns_from = ("environments",)
     reads, acts_in = FLAT, POLICIES
     memory_scope = "trial"
+    needs_trials = True
     closed = (
         "its steps go through the adaptation to whole trials, which a penalty or a mask on gradients "
         "would not pass; use it with rl2 or ppo"

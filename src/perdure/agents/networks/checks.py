@@ -45,6 +45,8 @@ def agents_for(setup: Setup, like: type[Agent]) -> list[str]:
         if not (isinstance(agent, type) and issubclass(agent, Agent)):
             continue
         same = set(like.learns_from) <= set(agent.learns_from)
+        if agent.needs_trials:
+            continue  # Whether the curriculum has trials is not known here.
         if same and agent.memory_scope == like.memory_scope and takes(agent, setup):
             found.append(name)
     return found
