@@ -15,6 +15,7 @@ from perdure.cli.main import main
 from perdure.errors import SpecError, UnknownName
 from perdure.run.pruning import STARTUP, WARM_UP
 from perdure.tuning import VALIDATION
+from perdure.tuning.ranges import Range
 
 POINT = """
 import time
@@ -150,7 +151,9 @@ def test_what_chose_is_not_reported(point, tmp_path):
         ({"sampler": "tep"}, UnknownName, "'tpe'"),
         ({"sampler": "grid"}, SpecError, "choices alone"),
         ({"pruner": "medium"}, UnknownName, "'median'"),
-        ({"metric": "cw.performanc"}, UnknownName, "'cw.performance'"),
+        ({"metric": "summary.finl"}, UnknownName, "'summary.final'"),
+        ({"metric": "cw"}, SpecError, "chooses by one metric"),
+        ({"sampeler": "tpe"}, UnknownName, "did you mean 'sampler'"),
         ({"agent": "Point,x=1"}, SpecError, "not both"),
         ({"trials": 0}, SpecError, "from 1 to"),
     ],
@@ -167,3 +170,10 @@ def test_another_sweep_in_the_same_folder_is_refused(point, tmp_path):
         found(point, tmp_path / "sweep", search="uniform(0, 2)")
     with pytest.raises(UnknownName, match="parameter of"):
         sweep(f"{point}:life", f"{point}:Point", {"y": "uniform(0, 1)"}, out=str(tmp_path / "b"))
+
+
+def test_choices_may_be_words_and_lists():
+    lists = Range.parse("hidden", "choice([64, 64], [8])")
+    assert lists.values == ([64, 64], [8]) and lists.suggested(lists.told([8])) == [8]
+    assert Range.parse("act", "choice(relu, tanh)").values == ("relu", "tanh")
+    assert Range.parse("x", "[0.1, 2]").values == (0.1, 2)

@@ -315,6 +315,21 @@ def metrics() -> dict[str, Any]:
     return found
 
 
+def metrics_of(name: str) -> list[Any]:
+    """The metric of this name, a whole paper's (``libero``), or what ``file.py:object`` holds."""
+    if is_file_reference(name):
+        return as_metrics(load_file(name), name)
+    known = metrics()
+    found = (
+        [known[name]]
+        if name in known
+        else [m for n, m in known.items() if n.startswith(f"{name}.")]
+    )
+    if not found:
+        raise UnknownName("metric", name, known, "(perdure ls metrics lists them)")
+    return found
+
+
 def as_metrics(thing: Any, where: str) -> list[Any]:
     """One metric or several, as a list."""
     items = list(thing) if isinstance(thing, (tuple, list)) else [thing]

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from perdure import registry
-from perdure.errors import PerdureError, UnknownName
+from perdure.errors import PerdureError
 from perdure.parameters import in_words, parameters_of
-from perdure.specs import Spec, is_file_reference, shown
+from perdure.specs import Spec, shown
 
 
 def describe(part: str, name: str) -> list[dict[str, Any]]:
@@ -19,7 +19,7 @@ def describe(part: str, name: str) -> list[dict[str, Any]]:
     if part == "curricula":
         return [_curriculum(spec)]
     if part == "metrics":
-        return [_metric(found) for found in _metrics(spec.name)]
+        return [_metric(found) for found in registry.metrics_of(spec.name)]
     if part == "suites":
         return [_suite(spec.name)]
     if part in ("agents", "strategies"):
@@ -74,17 +74,6 @@ def _suite(name: str) -> dict[str, Any]:
     out["curricula"] = [f"{name}/{c}" for c in suite.curricula()]
     out["use"] = f"perdure ls tasks {name}; perdure ls curricula {name}/NAME"
     return out
-
-
-def _metrics(name: str) -> list[Any]:
-    """One metric, or all of a paper."""
-    if is_file_reference(name):
-        return registry.as_metrics(registry.load_file(name), name)
-    known = registry.metrics()
-    found = [m for n, m in known.items() if n == name or n.startswith(f"{name}.")]
-    if not found:
-        raise UnknownName("metric", name, known, "(perdure ls metrics lists them)")
-    return found
 
 
 def _metric(metric: Any) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def run(
 @click.option("--trials", "-t", type=int, help="How many (20); more may be asked for later.")
 @click.option("--lifetimes", "-n", type=int, help="Lifetimes per trial (1).")
 @click.option("--seed", "-s", type=int, help="Of the first lifetime (1000000): validation seeds.")
-@click.option("--metric", help="What to choose by (cw.performance, the final performance).")
+@click.option("--metric", help="What to choose by (summary.final, the final performance).")
 @click.option("--sampler", help="tpe | random | grid.")
 @click.option("--pruner", help="none | median | quarter | halving: break off bad trials (none).")
 @click.option("--batch", type=int, help="Trials at a time (as many as the executor's workers).")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perdure.cli.terminal import lacking, remark, say, tell
-from perdure.errors import StoreError, UnknownName
+from perdure.errors import StoreError
 from perdure.show.measured import (
     estimates_table,
     progress_line,
@@ -91,23 +91,10 @@ def choose(names: Sequence[str]) -> list[Metric]:
     """The metrics of these names: one, a whole paper's (``libero``), or ``file.py:object``; all
     registered ones where none is named."""
     from perdure import registry
-    from perdure.specs import is_file_reference
 
-    known = registry.metrics()
     if not names:
-        return list(known.values())
-    out: list[Metric] = []
-    for name in names:
-        if is_file_reference(name):
-            out += registry.as_metrics(registry.load_file(name), name)
-        elif name in known:
-            out.append(known[name])
-        else:
-            paper = [m for n, m in known.items() if n.startswith(f"{name}.")]
-            if not paper:
-                raise UnknownName("metric", name, known, "(perdure ls metrics lists them)")
-            out += paper
-    return out
+        return list(registry.metrics().values())
+    return [m for name in names for m in registry.metrics_of(name)]
 
 
 def compare(

@@ -1,15 +1,8 @@
-"""Choosing an agent's parameters: ``perdure sweep``.
-
-A sweep is a run whose agents are its trials, ``t000``, ``t001``, … Each trial's lifetimes resume like any
-others, under seeds from 1,000,000 up that no result uses. Suggestions come from Optuna, each from a
-sampler seeded by the trial's number and from the trials of earlier batches alone: the same sweep again
-suggests the same, whatever ran faster and however often it was interrupted.
-"""
+"""The search: suggestions from Optuna, lifetimes by the plan, values by the measures, one record."""
 
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import isnan, prod
@@ -17,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from perdure import registry
-from perdure.errors import SpecError, UnknownName
+from perdure.errors import SpecError, StoreError, UnknownName
 from perdure.measure import sources
 from perdure.measure.l2m.paper import PaperOptions
 from perdure.measure.metric import Metric
@@ -30,83 +23,17 @@ from perdure.run.pruning import curve, make_pruner, optuna
 from perdure.run.results import RunningResults
 from perdure.run.spec import RunSpec
 from perdure.seeds import seed_for
-from perdure.specs import Spec
+from perdure.specs import Spec, call_with
 from perdure.store.layout import RunFolder
 from perdure.store.log import Lifetime
+from perdure.tuning.ranges import Range
 
 VALIDATION = 1_000_000
 """Seed of a sweep's first lifetime. Results are reported for others."""
 MOST_TRIALS = 1000
 """Their labels have three digits."""
-DIGITS = 4
-"""Significant digits of a suggested number: enough for any parameter, and readable."""
 
 State = Literal["running", "complete", "pruned", "failed"]
-
-
-@dataclass(frozen=True)
-class Range:
-    """Where a parameter's values come from: ``uniform``, ``log``, ``int``, ``logint`` or ``choice``."""
-
-    kind: str
-    values: tuple[Any, ...]
-
-    @classmethod
-    def parse(cls, name: str, text: str) -> Range:
-        """Read ``log(1, 1e5)``, ``int(1, 8)``, ``choice(relu, tanh)`` or a list, ``[0.1, 0.2]``."""
-        found = re.fullmatch(r"\s*(\w*)\s*[(\[](.*)[)\]]\s*", text, re.DOTALL)
-        kind = (found[1] or "choice") if found else ""
-        if found is None or kind not in RANGES:
-            raise SpecError(
-                f"search {name}={text!r}: expected {', '.join(f'{k}(low, high)' for k in RANGES[:-1])} or "
-                "choice(a, b, …)"
-            )
-        # Each by itself, so that words need no quotes.
-        values = tuple(
-            Spec.parse(f"x,v={part}").params["v"] for part in found[2].split(",") if part.strip()
-        )
-        made = cls(kind, values)
-        made.check(name)
-        return made
-
-    def check(self, name: str) -> None:
-        """SpecError unless there is something to choose from."""
-        what = f"search {name}={self}"
-        if self.kind == "choice":
-            if not self.values:
-                raise SpecError(f"{what}: there is nothing to choose from")
-            return
-        whole = self.kind.endswith("int")
-        for value in self.values:
-            if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
-                raise SpecError(
-                    f"{what}: expected {'whole numbers' if whole else 'numbers'}, got {value!r}"
-                )
-        if len(self.values) != 2 or not self.values[0] < self.values[1]:
-            raise SpecError(f"{what}: expected a low and a higher value")
-        if self.kind.startswith("log") and self.values[0] <= 0:
-            raise SpecError(f"{what}: a logarithmic range must begin above 0")
-
-    def __str__(self) -> str:
-        return f"{self.kind}({', '.join(map(str, self.values))})"
-
-    def distribution(self) -> Any:
-        """Optuna's."""
-        d = optuna().distributions
-        if self.kind == "choice":
-            return d.CategoricalDistribution(self.values)
-        make = d.IntDistribution if self.kind.endswith("int") else d.FloatDistribution
-        return make(*self.values, log=self.kind.startswith("log"))
-
-    def rounded(self, value: Any) -> Any:
-        """A suggestion without digits that nobody needs."""
-        if self.kind not in ("uniform", "log"):
-            return value
-        low, high = self.values
-        return min(max(float(f"{value:.{DIGITS}g}"), low), high)
-
-
-RANGES = ("uniform", "log", "int", "logint", "choice")
 
 
 @dataclass(frozen=True)
@@ -130,7 +57,7 @@ class SweepSettings:
     curriculum: str
     agent: str
     search: Mapping[str, str]
-    metric: str = "cw.performance"
+    metric: str = "summary.final"
     sampler: str = "tpe"
     pruner: str = "none"
     """What does well early in a lifetime need not do well at its end: nothing is broken off unless asked."""
@@ -138,6 +65,11 @@ class SweepSettings:
     seed: int = VALIDATION
     batch: int = 0
     """Trials at a time. Those of a batch know nothing of each other."""
+
+    def agent_of(self, trial: Trial, label: str = "") -> Spec:
+        """The agent with a trial's parameters."""
+        base = Spec.parse(self.agent)
+        return Spec(base.name, {**base.params, **trial.params}, label)
 
 
 @dataclass(frozen=True)
@@ -158,8 +90,7 @@ class Sweep:
 
     def agent(self, trial: Trial) -> str:
         """The specification of a trial's agent."""
-        base = Spec.parse(self.settings.agent)
-        return str(Spec(base.name, {**base.params, **trial.params}))
+        return str(self.settings.agent_of(trial))
 
 
 def sweep(
@@ -181,7 +112,9 @@ def sweep(
     ``search`` gives each parameter's range: ``{"strength": "log(1, 1e5)"}``. The other keys are those
     of :class:`SweepSettings`; ``report`` is told of every trial that has ended.
     """
-    settings = SweepSettings(curriculum, agent, dict(search), **more)
+    settings: SweepSettings = call_with(
+        "sweep", SweepSettings, curriculum, agent, dict(search), **more
+    )
     workers = getattr(make_executor(executor), "workers", 1)
     settings = replace(settings, batch=settings.batch or workers)
     folder = RunFolder(Path(out or f"{RunSpec(curriculum).folder}-sweep"))
@@ -214,9 +147,10 @@ class _Search:
         self.metric = _metric(settings.metric)
         if not self.ranges:
             raise SpecError("a sweep needs a parameter to search: --search 'NAME=log(1, 1e5)'")
-        if settings.sampler not in SAMPLERS:
-            raise UnknownName("sampler", settings.sampler, SAMPLERS, f"(of {', '.join(SAMPLERS)})")
-        if settings.sampler == "grid":
+        samplers = (*SAMPLERS, GRID)
+        if settings.sampler not in samplers:
+            raise UnknownName("sampler", settings.sampler, samplers, f"(of {', '.join(samplers)})")
+        if settings.sampler == GRID:
             if any(r.kind != "choice" for r in self.ranges.values()):
                 raise SpecError("a grid needs choices alone: --search 'NAME=choice(1, 10, 100)'")
             trials = min(trials, prod(len(r.values) for r in self.ranges.values()))
@@ -278,7 +212,7 @@ class _Search:
 
     def _suggest(self, trials: Sequence[Trial], count: int) -> list[Trial]:
         library, first = optuna(), len(trials)
-        if self.settings.sampler == "grid":
+        if self.settings.sampler == GRID:
             points = list(itertools.product(*(r.values for r in self.ranges.values())))
             return [
                 Trial(f"t{n:03d}", dict(zip(self.ranges, points[n], strict=True)))
@@ -290,7 +224,7 @@ class _Search:
         for t in trials:
             if t.state == "complete":
                 made = library.trial.create_trial(
-                    params=dict(t.params), distributions=distributions, value=t.value
+                    params=self._told(t), distributions=distributions, value=t.value
                 )
             elif t.state == "pruned" and any(t.curves.values()):
                 # Ranked by performance, which is better the higher it is, whatever the metric.
@@ -298,7 +232,7 @@ class _Search:
                 values = [sign * value for value in next(iter(t.curves.values()))]
                 made = library.trial.create_trial(
                     state=states.PRUNED,
-                    params=dict(t.params),
+                    params=self._told(t),
                     distributions=distributions,
                     intermediate_values=dict(enumerate(values)),
                 )
@@ -311,16 +245,19 @@ class _Search:
                 library, seed_for(self.settings.seed, "sweep", n)
             )
             found = study.ask(distributions).params
-            params = {name: r.rounded(found[name]) for name, r in self.ranges.items()}
+            params = {name: r.suggested(found[name]) for name, r in self.ranges.items()}
             out.append(Trial(f"t{n:03d}", params))
         return out
+
+    def _told(self, trial: Trial) -> dict[str, Any]:
+        return {name: r.told(trial.params[name]) for name, r in self.ranges.items()}
 
     # Lifetimes.
 
     def _plan(self, batch: Sequence[Trial]) -> Plan:
-        base = Spec.parse(self.settings.agent)
-        agents = (str(Spec(base.name, {**base.params, **t.params}, t.label)) for t in batch)
-        return replace(make_plan(replace(self.spec, agents=tuple(agents))), pruning=True)
+        agents = tuple(str(self.settings.agent_of(t, t.label)) for t in batch)
+        pruning = self.settings.pruner != "none"
+        return replace(make_plan(replace(self.spec, agents=agents)), pruning=pruning)
 
     def _live(self, batch: Sequence[Trial]) -> dict[str, Trial]:
         """The batch's trials as they ended. Seed by seed, so that a trial that is broken off under one
@@ -368,8 +305,11 @@ class _Search:
         complete = {t.label for t in trials if t.state == "complete"}
         if not complete:
             return list(trials)
-        histories, _ = read_all(sources.find(self.folder.path))
+        histories, failed = read_all(sources.find(self.folder.path))
         chosen = {name: h for name, h in histories.items() if h.agent in complete}
+        for name, why in failed.items():
+            if name.partition("/")[0] in complete:
+                raise StoreError(f"{self.folder.path}: {name} cannot be measured: {why}")
         results = measure_paper(chosen, PaperOptions(), [self.metric])
         out = []
         for t in trials:
@@ -381,7 +321,8 @@ class _Search:
                 if isnan(value):
                     why = next(s.reason for s in scores if isnan(s.value))
                     raise SpecError(
-                        f"{self.metric.name} is undefined for this curriculum: {why}; choose another --metric"
+                        f"{self.metric.name} is undefined for this curriculum: {why}; choose another "
+                        "--metric, and another folder with --out"
                     )
                 t = replace(t, value=value)
             out.append(t)
@@ -393,16 +334,17 @@ def _ended(batch: Sequence[Trial], label: str, state: State, why: str = "") -> T
 
 
 def _metric(name: str) -> Metric:
-    known = registry.metrics()
-    if name not in known:
-        raise UnknownName("metric", name, known, "(perdure ls metrics lists them)")
-    found: Metric = known[name]
-    return found
+    found: list[Metric] = registry.metrics_of(name)
+    if len(found) > 1:
+        several = ", ".join(m.name for m in found)
+        raise SpecError(f"a sweep chooses by one metric, and {name} are {several}: name one")
+    return found[0]
 
 
 SAMPLERS: dict[str, Callable[[Any, int], Any]] = {
     "tpe": lambda o, seed: o.samplers.TPESampler(seed=seed, n_startup_trials=5, constant_liar=True),
     "random": lambda o, seed: o.samplers.RandomSampler(seed=seed),
-    "grid": lambda o, seed: None,
 }
+GRID = "grid"
+"""Every combination of choices, in order: no sampler of Optuna's."""
 _DIRECTIONS = {"higher": "maximize", "lower": "minimize"}
