@@ -65,6 +65,11 @@ class Agent(ABC):
         """Like ``learn`` in evaluation: for agents with memory. Rewards are None unless the block
         shows them."""
 
+    def diagnose(self) -> Measures | None:
+        """Measures of the agent itself (how many units are dormant, ...): asked when an evaluation
+        begins, and logged with its first row. It must leave no trace."""
+        return None
+
     def enter(self, ctx: Context) -> None:
         """A boundary opens: ``ctx.event`` says which."""
 

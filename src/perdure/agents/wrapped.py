@@ -39,6 +39,9 @@ class WrappedAgent(Agent):
     def observe(self, batch: Transitions, ctx: Context) -> None:
         self.inner.observe(batch, ctx)
 
+    def diagnose(self) -> Measures | None:
+        return self.inner.diagnose()
+
     def enter(self, ctx: Context) -> None:
         self.inner.enter(ctx)
 

@@ -112,9 +112,10 @@ class LifetimeLoop:
         if learning:
             self.learned += steps
 
-    def log_measures(self, measures: Mapping[str, float]) -> None:
-        """Measures that learning returned; their mean goes into the next row."""
-        for name, value in check_measures(measures, f"{type(self.agent).__name__}.learn").items():
+    def log_measures(self, measures: Mapping[str, float], source: str = "learn") -> None:
+        """Measures that a method of the agent returned; their mean goes into the next row."""
+        where = f"{type(self.agent).__name__}.{source}"
+        for name, value in check_measures(measures, where).items():
             total = self.measures.setdefault(name, [0.0, 0])
             total[0] += value
             total[1] += 1
@@ -304,6 +305,8 @@ class LifetimeLoop:
         learning = groups[0][0].learning
         if not learning and resume is None:
             self.state.begin_evaluation(self.config.seed, number, phase)
+            if groups[0][0].block.kind == "eval":
+                self._diagnose()
         bases = [{(e.task.suite, e.task.name) for e in group} for _, group in groups]
         for g, (place, group) in enumerate(groups):
             if resume is not None and g < resume["place"][2]:
@@ -326,6 +329,15 @@ class LifetimeLoop:
                 self._event("leave", "task", here)
         if not learning:
             self.state.end_evaluation(number)
+
+    def _diagnose(self) -> None:
+        """Ask the agent for measures of itself; the next row has them."""
+        try:
+            found = self.agent.diagnose()
+        except Exception as e:
+            raise agent_fault(self.agent, "diagnose", e) from e
+        if found:
+            self.log_measures(found, "diagnose")
 
     def _event(
         self, method: str, event: str, groups: Sequence[tuple[Place, Sequence[Exposure]]] = ()

@@ -126,7 +126,7 @@ class BCAgent(TorchLearner):
 
     @takes_fields(BCSettings)
     def __init__(self, setup: Setup, settings: BCSettings) -> None:
-        super().__init__(setup, settings.device)
+        super().__init__(setup, **settings.shared)
         s = settings
         self.inputs = Inputs(setup.observation_space, self.device)
         self.tasks = Tasks(setup)

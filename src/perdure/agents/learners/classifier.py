@@ -78,7 +78,7 @@ class ClassifierAgent(TorchLearner):
 
     @takes_fields(ClassifierSettings)
     def __init__(self, setup: Setup, settings: ClassifierSettings) -> None:
-        super().__init__(setup, settings.device)
+        super().__init__(setup, **settings.shared)
         s = settings
         space = setup.action_space
         assert isinstance(space, spaces.Discrete)

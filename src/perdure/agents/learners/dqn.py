@@ -99,7 +99,7 @@ class DQNAgent(TorchLearner):
 
     @takes_fields(DQNSettings)
     def __init__(self, setup: Setup, settings: DQNSettings) -> None:
-        super().__init__(setup, settings.device)
+        super().__init__(setup, **settings.shared)
         s = self.settings = settings
         self.actions = JointActions(setup.action_space)
         self.inputs = Inputs(setup.observation_space, self.device)

@@ -118,7 +118,7 @@ class MAMLAgent(TorchAgent):
 
     @takes_fields(MAMLSettings)
     def __init__(self, setup: Setup, settings: MAMLSettings) -> None:
-        super().__init__(setup, settings.device)
+        super().__init__(setup, **settings.shared)
         s = self.settings = settings
         self.inputs = Inputs(setup.observation_space, self.device)
         self.policy = policy_for(setup.action_space, s.std)

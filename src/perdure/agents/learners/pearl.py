@@ -119,7 +119,7 @@ class PEARLAgent(TorchLearner):
 
     @takes_fields(PEARLSettings)
     def __init__(self, setup: Setup, settings: PEARLSettings) -> None:
-        super().__init__(setup, settings.device)
+        super().__init__(setup, **settings.shared)
         s = self.settings = settings
         check_ranges("pearl", replay=(s.replay, setup.slots, inf))
         space = setup.action_space

@@ -156,7 +156,7 @@ class PPOAgent(TorchLearner):
 
     @takes_fields(PPOSettings)
     def __init__(self, setup: Setup, settings: PPOSettings) -> None:
-        super().__init__(setup, settings.device)
+        super().__init__(setup, **settings.shared)
         s = self.settings = settings
         self.inputs = Inputs(setup.observation_space, self.device)
         baseline = baseline_for("ppo", s.baseline, self.inputs)
@@ -245,6 +245,9 @@ class PPOAgent(TorchLearner):
     def predict(self, batch: Minibatch) -> Tensor:
         outputs: Tensor = self.net.actor(batch["obs"])
         return outputs
+
+    def predict_values(self, batch: Minibatch) -> Tensor | None:
+        return None if self.net.critic is None else self.net.critic(batch["obs"])
 
     def output_fisher(self, batch: Minibatch, outputs: Tensor) -> Tensor:
         return self.policy.fisher(outputs).clamp(max=LEAST_STD**-2)

@@ -112,7 +112,7 @@ class RecurrentPPOAgent(TorchLearner):
 
     def begin(self, setup: Setup, settings: RecurrentPPOSettings) -> None:
         """What the constructor does, whose settings may be a record with more in it."""
-        super().__init__(setup, settings.device)
+        super().__init__(setup, **settings.shared)
         s = self.settings = settings
         self.memory_scope = s.scope
         self.inputs = Inputs(setup.observation_space, self.device)

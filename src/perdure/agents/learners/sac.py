@@ -116,7 +116,7 @@ class SACAgent(TorchLearner):
 
     @takes_fields(SACSettings)
     def __init__(self, setup: Setup, settings: SACSettings) -> None:
-        super().__init__(setup, settings.device)
+        super().__init__(setup, **settings.shared)
         s = self.settings = settings
         space = setup.action_space
         assert isinstance(space, spaces.Box)
@@ -284,6 +284,10 @@ class SACAgent(TorchLearner):
 
     def predict_heads(self, batch: Minibatch) -> Tensor:
         return self.net.gaussians(self.net.features(batch["obs"]))
+
+    def predict_values(self, batch: Minibatch) -> Tensor:
+        obs = self.net.features(batch["obs"])
+        return self.net.values(obs, batch["actions"], batch["task"])
 
     def head_parameters(self) -> Mapping[str, int]:
         last = len(self.net.actor.weights) - 1

@@ -126,7 +126,7 @@ class TEAgent(TorchLearner):
 
     @takes_fields(TESettings)
     def __init__(self, setup: Setup, settings: TESettings) -> None:
-        super().__init__(setup, settings.device)
+        super().__init__(setup, **settings.shared)
         s = self.settings = settings
         if not setup.tasks:
             raise SpecError("te embeds tasks, so it must be told them: do not hide their identity")

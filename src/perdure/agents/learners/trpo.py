@@ -80,7 +80,7 @@ class TRPOAgent(TorchAgent):
 
     @takes_fields(TRPOSettings)
     def __init__(self, setup: Setup, settings: TRPOSettings) -> None:
-        super().__init__(setup, settings.device)
+        super().__init__(setup, **settings.shared)
         s = self.settings = settings
         self.inputs = Inputs(setup.observation_space, self.device)
         baseline = baseline_for("trpo", s.baseline, self.inputs)

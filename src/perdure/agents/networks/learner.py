@@ -6,8 +6,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import isinf
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -17,11 +18,12 @@ from perdure.agent import Agent
 from perdure.agents.networks.checks import check_spaces
 from perdure.agents.networks.inputs import Inputs, channels_last
 from perdure.agents.networks.optimizers import Optimizer
+from perdure.agents.networks.plasticity import PlasticityProbe
 from perdure.agents.networks.tasks import Tasks
 from perdure.agents.networks.tensors import resolve_device, to_array, to_floats, to_tensor
-from perdure.errors import AgentFault
+from perdure.errors import AgentFault, SpecError
 from perdure.seeds import seed_for
-from perdure.types import Array, Context, Examples, Setup, State
+from perdure.types import Array, Context, Examples, Measures, Setup, State
 
 if TYPE_CHECKING:
     from perdure.agents.strategies.base import Strategy
@@ -68,10 +70,20 @@ class TorchAgent(Agent):
     that a seed means the same everywhere; what is saved are arrays.
     """
 
-    def __init__(self, setup: Setup, device: str = "auto") -> None:
+    measures_plasticity: ClassVar[bool] = False
+
+    def __init__(
+        self, setup: Setup, device: str = "auto", plasticity: int = 0, trainability: int = 0
+    ) -> None:
         super().__init__(setup)
         check_spaces(type(self), setup)
         self.device = resolve_device(device)
+        if plasticity and not self.measures_plasticity:
+            raise SpecError(
+                f"{type(self).__name__} has no measures of plasticity: leave plasticity= out"
+            )
+        self.probing = (plasticity, trainability)
+        """Rows that plasticity is measured on, and steps that random answers are learned in."""
 
 
 class TorchLearner(TorchAgent):
@@ -81,6 +93,7 @@ class TorchLearner(TorchAgent):
     and ``step``, keep rows and predictions of the past, and mask or copy parameters in place.
     """
 
+    measures_plasticity = True
     net: nn.Module
     optimizer: Optimizer
     inputs: Inputs
@@ -104,6 +117,11 @@ class TorchLearner(TorchAgent):
     last_outputs: Mapping[str, Tensor] = {}
     """What the last loss made on its way, where it did: its ``predictions``, the ``features`` they
     were read from. They save a strategy a second pass through the network."""
+
+    @cached_property
+    def probe(self) -> PlasticityProbe | None:
+        """What measures plasticity, if that is asked for. Made before anything is learned."""
+        return PlasticityProbe(self, *self.probing) if self.probing[0] else None
 
     def minibatch(self, examples: Examples) -> Minibatch:
         """Examples as the loss takes them; a learner of data writes it with :meth:`labelled`."""
@@ -131,6 +149,10 @@ class TorchLearner(TorchAgent):
     def predict(self, batch: Minibatch) -> Tensor:
         """The network's differentiable outputs for ``batch["obs"]``: what distillation keeps."""
 
+    def predict_values(self, batch: Minibatch) -> Tensor | None:
+        """What the critics give for a minibatch, where there are networks of them."""
+        return None
+
     def predict_heads(self, batch: Minibatch) -> Tensor:
         """What every head predicts, (rows, heads, outputs)."""
         return self.predict(batch).unsqueeze(1)
@@ -154,8 +176,13 @@ class TorchLearner(TorchAgent):
     def collect(self, rows: NewRows) -> None:
         """Show the strategy what comes in, each row once, in the order it came. A sample of the past
         is drawn from these: minibatches repeat what is old."""
+        if self.probe is not None:
+            self.probe.collect(rows)
         if self.strategy is not None:
             self.strategy.collect(rows)
+
+    def diagnose(self) -> Measures | None:
+        return None if self.probe is None else self.probe.measure()
 
     def enter(self, ctx: Context) -> None:
         if ctx.learning and ctx.event == "block":
@@ -186,9 +213,12 @@ class TorchLearner(TorchAgent):
         return to_floats(measures)
 
     def state(self) -> dict[str, Array]:
-        return {**pack(self.net, "net"), **self.optimizer.state("optimizer")}
+        probe = {} if self.probe is None else self.probe.state()
+        return {**pack(self.net, "net"), **self.optimizer.state("optimizer"), **probe}
 
     def load(self, state: State) -> None:
+        if self.probe is not None:  # Before the weights it began with are gone.
+            self.probe.load(state)
         unpack(self.net, "net", state)
         self.optimizer.load("optimizer", state)
 

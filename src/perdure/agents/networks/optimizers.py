@@ -130,13 +130,26 @@ class Optimizer(ABC):
         self.weights: Tensor = torch.cat([p.detach().reshape(-1) for p in self.parameters])
         self.grads = torch.zeros_like(self.weights)
         self.kept = {name: torch.zeros_like(self.weights) for name in self.moments}
+        self._places: dict[int, tuple[int, int]] = {}
         start = 0
         for p in self.parameters:
             end = start + p.numel()
             p.data = self.weights[start:end].view_as(p)
             p.grad = self.grads[start:end].view_as(p)
+            self._places[id(p)] = (start, end)
             start = end
         self._first_grad = self.parameters[0].grad
+
+    def part_of(self, flat: Tensor, parameter: nn.Parameter) -> Tensor:
+        """A parameter's part of a vector in the order of all of them, as a view of its shape."""
+        start, end = self._places[id(parameter)]
+        return flat[start:end].view_as(parameter)
+
+    def forget(self) -> None:
+        """Begin anew: nothing is known of former steps."""
+        for kept in self.kept.values():
+            kept.zero_()
+        self.steps = 0
 
     def advance(self, progress: float) -> None:
         """Another minibatch comes, at this part of the exposure: the schedule goes on."""

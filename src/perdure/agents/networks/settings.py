@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from torch import nn
 
@@ -33,17 +33,29 @@ Ranges: TypeAlias = Mapping[str, tuple[float, float]]
 
 @dataclass(frozen=True, kw_only=True)
 class TorchSettings:
-    """Of every torch learner: layers, optimiser, the longest gradient, device."""
+    """Of every torch learner: layers, optimiser, the longest gradient, device.
+
+    ``plasticity=512`` measures at every evaluation how well it can still learn, on the first 512 rows
+    that it learned from (at least as many as the widest layer has units), and ``trainability=100``
+    by learning random answers for them in 100 steps (:mod:`perdure.agents.networks.plasticity`).
+    """
 
     agent: ClassVar[str]
     """The learner's name, for what is refused."""
-    ranges: ClassVar[Ranges] = {"lr": (0, inf), "max_grad": (0, inf)}
+    ranges: ClassVar[Ranges] = {
+        "lr": (0, inf),
+        "max_grad": (0, inf),
+        "plasticity": (0, inf),
+        "trainability": (0, inf),
+    }
 
     lr: float = 1e-3
     hidden: Sequence[int] = (64, 64)
     max_grad: float = inf
     optimizer: OptimizerSpec = "adam"
     device: str = "auto"
+    plasticity: int = 0
+    trainability: int = 0
 
     def __post_init__(self) -> None:
         check_widths(self.hidden)
@@ -53,6 +65,17 @@ class TorchSettings:
                 raise SpecError(f"{self.agent}: {field.name} must be a whole number, got {got!r}")
         for name, (least, most) in self.ranges.items():
             check_ranges(self.agent, **{name: (getattr(self, name), least, most)})
+        if self.trainability and not self.plasticity:
+            raise SpecError(f"{self.agent}: trainability is measured on the rows of plasticity=ROWS")
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """What :class:`~perdure.agents.networks.learner.TorchAgent` is made with."""
+        return {
+            "device": self.device,
+            "plasticity": self.plasticity,
+            "trainability": self.trainability,
+        }
 
     def make_optimizer(self, parameters: Iterable[nn.Parameter]) -> Optimizer:
         """The optimiser of these parameters. What a name or a table leaves open is as in the

@@ -218,6 +218,9 @@ class ComposedAgent(Agent):
     def observe(self, batch: Transitions, ctx: Context) -> None:
         self.learner.observe(batch, ctx)
 
+    def diagnose(self) -> Measures | None:
+        return self.learner.diagnose()
+
     def choose(self, options: Sequence[Block], results: ResultsSoFar) -> int:
         return self.learner.choose(options, results)
 

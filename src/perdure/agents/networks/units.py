@@ -1,0 +1,195 @@
+"""The hidden units of a network: what they gave on some inputs, and the weights that lead into and out
+of each.
+
+Activations are seen where torch computes them, so that any network can be looked at, one's own too.
+The weights of a unit are known where layers follow each other in an ``nn.Sequential`` of linear
+layers and convolutions, or in :class:`~perdure.agents.networks.sac_networks.Layers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from perdure.agents.networks.encoders import Dropout
+from perdure.agents.networks.sac_networks import Layers
+
+_aten = torch.ops.aten
+ACTIVATIONS = frozenset(
+    {
+        _aten.relu, _aten.relu_, _aten.leaky_relu, _aten.leaky_relu_, _aten.elu, _aten.elu_,
+        _aten.gelu, _aten.silu, _aten.silu_, _aten.mish, _aten.tanh, _aten.tanh_,
+        _aten.hardtanh, _aten.hardtanh_, _aten.hardswish, _aten.hardswish_,
+    }
+)  # fmt: skip
+"""What makes a hidden unit. Sigmoids are not among them: they are the gates of recurrent layers."""
+
+
+class Activations(TorchDispatchMode):
+    """Keeps what every activation function gives while it is the mode, in the order of computation::
+
+    with Activations() as seen:
+        learner.predict(batch)
+    seen.outputs
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.outputs: list[Tensor] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
+    ) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if func.overloadpacket in ACTIVATIONS:
+            # A later operation may work in place.
+            self.outputs.append(out.detach().clone())
+        return out
+
+
+def by_unit(activation: Tensor, rows: int) -> Tensor:
+    """What each unit gave, (samples, units).
+
+    The samples of a convolution are the places of all pictures, of a sequence its steps. The units of
+    networks that are computed together, (copies, rows, units), lie side by side.
+    """
+    if activation.dim() == 4:
+        return activation.movedim(1, 3).flatten(0, 2)
+    if activation.dim() == 3 and activation.shape[0] != rows and activation.shape[1] == rows:
+        return activation.movedim(0, 1).flatten(1)
+    return activation.flatten(0, -2)
+
+
+@dataclass(frozen=True)
+class Connections:
+    """The weights of a parameter, by the units of a layer that they belong to."""
+
+    parameter: nn.Parameter
+    axes: tuple[int, ...]
+    """Along which the units lie."""
+    repeats: int = 1
+    """How many neighbours along the last of them belong to one unit: the places of a channel."""
+
+    def spread(self, values: Tensor) -> Tensor:
+        """A value for each unit, as one for each weight."""
+        shape = [1] * self.parameter.dim()
+        for axis in self.axes:
+            shape[axis] = self.parameter.shape[axis]
+        return values.repeat_interleave(self.repeats).view(shape).expand_as(self.parameter)
+
+    def sums(self) -> Tensor:
+        """The sum of the absolute weights of each unit."""
+        rest = [k for k in range(self.parameter.dim()) if k not in self.axes]
+        found = self.parameter.detach().abs()
+        found = found.sum(rest) if rest else found
+        return found.reshape(-1, self.repeats).sum(1)
+
+
+@dataclass(frozen=True)
+class HiddenLayer:
+    """The units of one layer, and the weights that lead into and out of them."""
+
+    units: int
+    incoming: tuple[Connections, ...]
+    """Weights and biases."""
+    outgoing: Connections
+
+
+def hidden_layers(net: nn.Module) -> dict[nn.Module, list[HiddenLayer]]:
+    """The hidden layers of each stack of a network, in the order in which it computes them. What is
+    built in another way has none."""
+    found: dict[nn.Module, list[HiddenLayer]] = {}
+    for stack in _stacks(net):
+        layers = _of_copies(stack) if isinstance(stack, Layers) else _of_sequence(stack)
+        if layers:
+            found[stack] = layers
+    return found
+
+
+def _stacks(module: nn.Module) -> Iterator[nn.Module]:
+    """The outermost stacks of layers."""
+    if isinstance(module, (Layers, nn.Sequential)):
+        yield module
+        return
+    for child in module.children():
+        yield from _stacks(child)
+
+
+def _of_copies(stack: Layers) -> list[HiddenLayer]:
+    out = []
+    for k in range(len(stack.weights) - 1):
+        copies, _, width = stack.weights[k].shape
+        incoming = tuple(Connections(p[k], (0, 2)) for p in (stack.weights, stack.biases))
+        outgoing = Connections(stack.weights[k + 1], (0, 1))
+        out.append(HiddenLayer(copies * width, incoming, outgoing))
+    return out
+
+
+PASSES = (
+    nn.Sequential, nn.Flatten, nn.MaxPool2d, nn.AvgPool2d, nn.Identity, nn.Dropout, Dropout,
+    nn.BatchNorm2d, nn.GroupNorm, nn.LayerNorm,
+)  # fmt: skip
+"""Layers that keep units apart, or only scale them."""
+ACTIVE = (
+    nn.ReLU, nn.LeakyReLU, nn.ELU, nn.GELU, nn.SiLU, nn.Mish, nn.Tanh, nn.Hardtanh, nn.Hardswish,
+)  # fmt: skip
+
+
+def _of_sequence(stack: nn.Module) -> list[HiddenLayer]:
+    """A layer counts if an activation follows it and then one that reads its units."""
+    out: list[HiddenLayer] = []
+    before: nn.Linear | nn.Conv2d | None = None
+    active = False
+    for part in stack.modules():
+        if isinstance(part, ACTIVE):
+            active = True
+        elif isinstance(part, (nn.Linear, nn.Conv2d)):
+            if before is not None and active:
+                out.append(_between(before, part))
+            before, active = part, False
+        elif not isinstance(part, PASSES):
+            before = None
+    return out
+
+
+def _between(before: nn.Linear | nn.Conv2d, after: nn.Linear | nn.Conv2d) -> HiddenLayer:
+    """The units that one layer gives and the next reads."""
+    units, read = before.weight.shape[0], after.weight.shape[1]
+    own = [p for p in (before.weight, before.bias) if p is not None]
+    incoming = tuple(Connections(p, (0,)) for p in own)
+    return HiddenLayer(units, incoming, Connections(after.weight, (1,), read // units))
+
+
+def watch_units(
+    layers: dict[nn.Module, list[HiddenLayer]], run: Callable[[], object], rows: int
+) -> list[tuple[HiddenLayer, Tensor]]:
+    """What the units of known layers give, as (samples, units), while ``run`` computes something of
+    ``rows`` inputs. Of a stack that computes several times, the first counts."""
+    seen = Activations()
+    stretches: dict[nn.Module, tuple[int, int]] = {}
+    begun: dict[nn.Module, int] = {}
+
+    def before(stack: nn.Module, _: Any) -> None:
+        begun[stack] = len(seen.outputs)
+
+    def after(stack: nn.Module, _: Any, __: Any) -> None:
+        stretches.setdefault(stack, (begun[stack], len(seen.outputs)))
+
+    handles = [stack.register_forward_pre_hook(before) for stack in layers]
+    handles += [stack.register_forward_hook(after) for stack in layers]
+    try:
+        with torch.no_grad(), seen:
+            run()
+    finally:
+        for handle in handles:
+            handle.remove()
+    out = []
+    for stack, (start, stop) in stretches.items():
+        given = seen.outputs[start:stop]
+        out += [(la, by_unit(a, rows)) for la, a in zip(layers[stack], given, strict=True)]
+    return out

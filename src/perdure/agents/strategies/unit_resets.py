@@ -1,0 +1,56 @@
+"""What ReDo and continual backpropagation share: seeing hidden units at work, and making some new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+from perdure.agents.networks.learner import Minibatch, TorchLearner
+from perdure.agents.networks.units import HiddenLayer, hidden_layers, watch_units
+from perdure.agents.strategies.birth_weights import BirthWeights
+from perdure.errors import SpecError
+
+
+class UnitResets:
+    """Of every hidden layer whose weights are known (:func:`hidden_layers`)."""
+
+    def __init__(self, name: str, learner: TorchLearner) -> None:
+        self.learner, self.birth = learner, BirthWeights(learner)
+        self.layers = hidden_layers(learner.net)
+        if not self.layers:
+            raise SpecError(
+                f"{name} makes hidden units new, and knows those between linear layers or "
+                f"convolutions of an nn.Sequential; the network of {type(learner).__name__} has none"
+            )
+
+    @property
+    def every_layer(self) -> list[HiddenLayer]:
+        """The layers, in the order of the network's parts."""
+        return [layer for layers in self.layers.values() for layer in layers]
+
+    def watch(self, batch: Minibatch) -> list[tuple[HiddenLayer, Tensor]]:
+        """What the units of each layer give for a minibatch, (samples, units)."""
+        learner = self.learner
+
+        def run() -> None:
+            learner.predict(batch)
+            learner.predict_values(batch)
+
+        return watch_units(self.layers, run, len(batch["obs"]))
+
+    @torch.no_grad()
+    def reset(self, chosen: Iterable[tuple[HiddenLayer, Tensor]]) -> None:
+        """Make the units new that the masks name: what leads into them as at birth, what leads out of
+        them 0, so that the network gives the same without them; and the optimiser knows nothing of
+        either."""
+        optimizer = self.learner.optimizer
+        new = self.birth.drawn(self.learner.rng)
+        for layer, mask in chosen:
+            for c in (*layer.incoming, layer.outgoing):
+                where = c.spread(mask)
+                value = 0.0 if c is layer.outgoing else optimizer.part_of(new, c.parameter)[where]
+                c.parameter.data[where] = value
+                for kept in optimizer.kept.values():
+                    optimizer.part_of(kept, c.parameter)[where] = 0.0
