@@ -148,7 +148,7 @@ class BCAgent(TorchLearner):
             first = [] if self.standard is None else [self.standard]
             return nn.Sequential(*first, encoder, nn.Linear(features, outputs * self.heads))
 
-        self.net = network(setup, self.device, build)
+        self.net = network(setup, self.device, build, s.layer_norm)
         self.optimizer, self.max_grad = s.make_optimizer(self.net.parameters()), s.max_grad
 
     def act(self, obs: Any, ctx: Context) -> Array:

@@ -99,7 +99,7 @@ class ClassifierAgent(TorchLearner):
             )
             return nn.Sequential(encoder, nn.Linear(features, self.classes * self.heads))
 
-        self.net = network(setup, self.device, build)
+        self.net = network(setup, self.device, build, s.layer_norm)
         self.optimizer, self.max_grad = s.make_optimizer(self.net.parameters()), s.max_grad
 
     def enter(self, ctx: Context) -> None:

@@ -108,7 +108,7 @@ class DQNAgent(TorchLearner):
             encoder, features = encoder_for(self.inputs, s.hidden, nn.ReLU, network=s.network)
             return nn.Sequential(encoder, nn.Linear(features, self.actions.count))
 
-        self.net = network(setup, self.device, build)
+        self.net = network(setup, self.device, build, s.layer_norm)
         self.target_net = copy.deepcopy(self.net).requires_grad_(False)
         self.optimizer, self.max_grad = s.make_optimizer(self.net.parameters()), s.max_grad
         self.target_weights = self.optimizer.weights.clone()

@@ -123,7 +123,10 @@ class MAMLAgent(TorchAgent):
         self.inputs = Inputs(setup.observation_space, self.device)
         self.policy = policy_for(setup.action_space, s.std)
         self.net = network(
-            setup, self.device, lambda: AdaptablePolicy(self.inputs, self.policy, s.hidden)
+            setup,
+            self.device,
+            lambda: AdaptablePolicy(self.inputs, self.policy, s.hidden),
+            s.layer_norm,
         )
         self.weights: Weights = list(self.net.parameters())
         self.optimizer = s.make_optimizer(self.net.parameters()) if s.outer == "ppo" else None

@@ -135,6 +135,7 @@ class PEARLAgent(TorchLearner):
             lambda: InferenceNetworks(
                 self.inputs, actions, s.hidden, s.encoder, row, s.embedding, s.alpha
             ),
+            s.layer_norm,
         )
         self.optimizer, self.max_grad = s.make_optimizer(self.net.parameters()), s.max_grad
         self.followed = followed_by_targets(self.net.soft)

@@ -166,6 +166,7 @@ class PPOAgent(TorchLearner):
             setup,
             self.device,
             lambda: ActorCritic(self.inputs, self.policy, s.hidden, baseline, s.network),
+            s.layer_norm,
         )
         self.optimizer, self.max_grad = s.make_optimizer(self.net.parameters()), s.max_grad
         self.rows = RolloutBuffer(setup, self.inputs, self.policy, s.rollout)

@@ -123,6 +123,7 @@ class RecurrentPPOAgent(TorchLearner):
             setup,
             self.device,
             lambda: RecurrentActorCritic(self.inputs, extras, self.policy, s.hidden, s.width),
+            s.layer_norm,
         )
         self.optimizer, self.max_grad = s.make_optimizer(self.net.parameters()), s.max_grad
         self.hidden: Array = np.zeros((setup.slots, s.width), np.float32)

@@ -131,6 +131,7 @@ class SACAgent(TorchLearner):
             setup,
             self.device,
             lambda: ActorCritic(self.inputs, actions, s.hidden, heads, tasks, s.alpha),
+            s.layer_norm,
         )
         self.target_encoder = copy.deepcopy(self.net.encoder)
         self.optimizer, self.max_grad = s.make_optimizer(self.net.parameters()), s.max_grad

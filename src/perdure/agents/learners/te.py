@@ -138,6 +138,7 @@ class TEAgent(TorchLearner):
             setup,
             self.device,
             lambda: Embedding(tasks, width, policy, s.hidden, s.embedding, s.window),
+            s.layer_norm,
         )
         self.optimizer, self.max_grad = s.make_optimizer(self.net.parameters()), s.max_grad
         noise = {"noise": ((s.embedding,), np.float32)}

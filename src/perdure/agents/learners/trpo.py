@@ -97,7 +97,7 @@ class TRPOAgent(TorchAgent):
                 parts["critic"] = made(1, 1.0)
             return parts
 
-        self.net = network(setup, self.device, build)
+        self.net = network(setup, self.device, build, s.layer_norm)
         self.actor = self.net["actor"]
         self.weights = [*policy.parameters(), *self.actor.parameters()]
         self.critic = self.net["critic"] if baseline == "mlp" else None

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from perdure.agent import Agent
 from perdure.agents.networks.checks import check_spaces
 from perdure.agents.networks.inputs import Inputs, channels_last
+from perdure.agents.networks.norms import add_layer_norms
 from perdure.agents.networks.optimizers import Optimizer
 from perdure.agents.networks.plasticity import PlasticityProbe
 from perdure.agents.networks.tasks import Tasks
@@ -236,7 +237,9 @@ def head_of_linear(net: nn.Module, heads: int) -> dict[str, int]:
     return dict.fromkeys(last, 0) if heads > 1 else {}
 
 
-def network(setup: Setup, device: torch.device, build: Callable[[], N]) -> N:
+def network(
+    setup: Setup, device: torch.device, build: Callable[[], N], layer_norm: bool = False
+) -> N:
     """A network initialised on the CPU, at an address of its own, and then moved to its device;
     torch's global generator is left as it was.
 
@@ -246,7 +249,10 @@ def network(setup: Setup, device: torch.device, build: Callable[[], N]) -> N:
     torch.set_num_threads(1)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_for(setup.seed, "init"))
-        return build().to(device)
+        net = build()
+    if layer_norm:
+        add_layer_norms(net)
+    return net.to(device)
 
 
 def pack(module: nn.Module, prefix: str) -> dict[str, Array]:

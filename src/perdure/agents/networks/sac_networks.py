@@ -27,6 +27,7 @@ class Layers(nn.Module):
     def __init__(self, sizes: Sequence[int], copies: int) -> None:
         super().__init__()
         self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
+        self.layer_norm = False
         for a, b in pairwise(sizes):
             bound = 1 / math.sqrt(a)
             for kind, rows in ((self.weights, a), (self.biases, 1)):
@@ -39,7 +40,10 @@ class Layers(nn.Module):
         depth = len(self.weights)
         h = x.unsqueeze(0).expand(p[0].shape[0], -1, -1)
         for k in range(depth - 1):
-            h = torch.relu_(torch.baddbmm(p[depth + k], h, p[k]))
+            h = torch.baddbmm(p[depth + k], h, p[k])
+            if self.layer_norm:
+                h = nn.functional.layer_norm(h, h.shape[2:])
+            h = torch.relu_(h)
         # A batched product with one column takes the CPU as long as ten plain ones.
         last = zip(p[2 * depth - 1], h, p[depth - 1], strict=True)
         return torch.stack([torch.addmm(bias, rows, weight) for bias, rows, weight in last])

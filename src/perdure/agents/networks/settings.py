@@ -35,6 +35,7 @@ Ranges: TypeAlias = Mapping[str, tuple[float, float]]
 class TorchSettings:
     """Of every torch learner: layers, optimiser, the longest gradient, device.
 
+    ``layer_norm`` puts a layer norm between each linear layer and its activation.
     ``plasticity=512`` measures at every evaluation how well it can still learn, on the first 512 rows
     that it learned from (at least as many as the widest layer has units), and ``trainability=100``
     by learning random answers for them in 100 steps (:mod:`perdure.agents.networks.plasticity`).
@@ -53,6 +54,7 @@ class TorchSettings:
     hidden: Sequence[int] = (64, 64)
     max_grad: float = inf
     optimizer: OptimizerSpec = "adam"
+    layer_norm: bool = False
     device: str = "auto"
     plasticity: int = 0
     trainability: int = 0

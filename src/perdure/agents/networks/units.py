@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from perdure.agents.networks.encoders import Dropout
+from perdure.agents.networks.norms import ACTIVE
 from perdure.agents.networks.sac_networks import Layers
 
 _aten = torch.ops.aten
@@ -101,13 +102,12 @@ class HiddenLayer:
 
 
 def hidden_layers(net: nn.Module) -> dict[nn.Module, list[HiddenLayer]]:
-    """The hidden layers of each stack of a network, in the order in which it computes them. What is
-    built in another way has none."""
+    """The hidden layers of a network, under the module that computes their activations: one layer under
+    an activation, those of a stack of networks in the order in which it computes them. What is built
+    in another way has none."""
     found: dict[nn.Module, list[HiddenLayer]] = {}
     for stack in _stacks(net):
-        layers = _of_copies(stack) if isinstance(stack, Layers) else _of_sequence(stack)
-        if layers:
-            found[stack] = layers
+        found |= _of_copies(stack) if isinstance(stack, Layers) else _of_sequence(stack)
     return found
 
 
@@ -120,14 +120,14 @@ def _stacks(module: nn.Module) -> Iterator[nn.Module]:
         yield from _stacks(child)
 
 
-def _of_copies(stack: Layers) -> list[HiddenLayer]:
+def _of_copies(stack: Layers) -> dict[nn.Module, list[HiddenLayer]]:
     out = []
     for k in range(len(stack.weights) - 1):
         copies, _, width = stack.weights[k].shape
         incoming = tuple(Connections(p[k], (0, 2)) for p in (stack.weights, stack.biases))
         outgoing = Connections(stack.weights[k + 1], (0, 1))
         out.append(HiddenLayer(copies * width, incoming, outgoing))
-    return out
+    return {stack: out} if out else {}
 
 
 PASSES = (
@@ -135,23 +135,20 @@ PASSES = (
     nn.BatchNorm2d, nn.GroupNorm, nn.LayerNorm,
 )  # fmt: skip
 """Layers that keep units apart, or only scale them."""
-ACTIVE = (
-    nn.ReLU, nn.LeakyReLU, nn.ELU, nn.GELU, nn.SiLU, nn.Mish, nn.Tanh, nn.Hardtanh, nn.Hardswish,
-)  # fmt: skip
 
 
-def _of_sequence(stack: nn.Module) -> list[HiddenLayer]:
+def _of_sequence(stack: nn.Module) -> dict[nn.Module, list[HiddenLayer]]:
     """A layer counts if an activation follows it and then one that reads its units."""
-    out: list[HiddenLayer] = []
+    out: dict[nn.Module, list[HiddenLayer]] = {}
     before: nn.Linear | nn.Conv2d | None = None
-    active = False
+    active: nn.Module | None = None
     for part in stack.modules():
         if isinstance(part, ACTIVE):
-            active = True
+            active = part
         elif isinstance(part, (nn.Linear, nn.Conv2d)):
-            if before is not None and active:
-                out.append(_between(before, part))
-            before, active = part, False
+            if before is not None and active is not None:
+                out[active] = [_between(before, part)]
+            before, active = part, None
         elif not isinstance(part, PASSES):
             before = None
     return out
@@ -168,20 +165,20 @@ def _between(before: nn.Linear | nn.Conv2d, after: nn.Linear | nn.Conv2d) -> Hid
 def watch_units(
     layers: dict[nn.Module, list[HiddenLayer]], run: Callable[[], object], rows: int
 ) -> list[tuple[HiddenLayer, Tensor]]:
-    """What the units of known layers give, as (samples, units), while ``run`` computes something of
-    ``rows`` inputs. Of a stack that computes several times, the first counts."""
+    """What the units of layers give, as (samples, units), while ``run`` computes something of ``rows``
+    inputs. Of a module that computes several times, the first counts."""
     seen = Activations()
-    stretches: dict[nn.Module, tuple[int, int]] = {}
     begun: dict[nn.Module, int] = {}
+    stretches: dict[nn.Module, tuple[int, int]] = {}
 
-    def before(stack: nn.Module, _: Any) -> None:
-        begun[stack] = len(seen.outputs)
+    def before(module: nn.Module, _: Any) -> None:
+        begun[module] = len(seen.outputs)
 
-    def after(stack: nn.Module, _: Any, __: Any) -> None:
-        stretches.setdefault(stack, (begun[stack], len(seen.outputs)))
+    def after(module: nn.Module, _: Any, __: Any) -> None:
+        stretches.setdefault(module, (begun[module], len(seen.outputs)))
 
-    handles = [stack.register_forward_pre_hook(before) for stack in layers]
-    handles += [stack.register_forward_hook(after) for stack in layers]
+    handles = [module.register_forward_pre_hook(before) for module in layers]
+    handles += [module.register_forward_hook(after) for module in layers]
     try:
         with torch.no_grad(), seen:
             run()
@@ -189,7 +186,7 @@ def watch_units(
         for handle in handles:
             handle.remove()
     out = []
-    for stack, (start, stop) in stretches.items():
-        given = seen.outputs[start:stop]
-        out += [(la, by_unit(a, rows)) for la, a in zip(layers[stack], given, strict=True)]
+    for module, (start, stop) in stretches.items():
+        given = zip(layers[module], seen.outputs[start:stop], strict=True)
+        out += [(layer, by_unit(activation, rows)) for layer, activation in given]
     return out

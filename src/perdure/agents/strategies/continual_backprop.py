@@ -27,6 +27,8 @@ from perdure.types import Array, State
 class ContinualBackprop(Strategy):
     """Keeps the utility and the age of every hidden unit."""
 
+    needs = ("rows",)
+
     def __init__(
         self, learner: TorchLearner, rate: float = 1e-4, decay: float = 0.99, maturity: int = 20
     ) -> None:

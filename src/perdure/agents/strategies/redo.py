@@ -21,6 +21,8 @@ from perdure.types import Array, State
 class ReDo(Strategy):
     """Looks for dormant units now and then, and makes them new."""
 
+    needs = ("rows",)
+
     def __init__(self, learner: TorchLearner, threshold: float = 0.1, period: int = 1000) -> None:
         super().__init__(learner)
         check_ranges("redo", threshold=(threshold, 0, inf), period=(period, 1, inf))

@@ -10,7 +10,7 @@ from torch import Tensor
 from perdure.agents.networks.learner import Minibatch, TorchLearner
 from perdure.agents.networks.units import HiddenLayer, hidden_layers, watch_units
 from perdure.agents.strategies.birth_weights import BirthWeights
-from perdure.errors import SpecError
+from perdure.errors import AgentFault, SpecError
 
 
 class UnitResets:
@@ -38,7 +38,10 @@ class UnitResets:
             learner.predict(batch)
             learner.predict_values(batch)
 
-        return watch_units(self.layers, run, len(batch["obs"]))
+        seen = watch_units(self.layers, run, len(batch["obs"]))
+        if not seen:
+            raise AgentFault(f"{type(learner).__name__}.predict does not use its hidden layers")
+        return seen
 
     @torch.no_grad()
     def reset(self, chosen: Iterable[tuple[HiddenLayer, Tensor]]) -> None:

@@ -34,7 +34,9 @@ class Labelled:
     ``permutation`` k > 0 puts the pixels into the k-th other order, ``rotation`` turns them,
     ``classes`` keeps some; ``group`` learns from those of one group. Their labels are the classes' own, or with ``relabel`` their places in
     ``classes``, so that tasks share the labels 0, 1, …; ``offset`` is added to them, where tasks are to
-    have labels of their own, and ``labels`` is how many there are in all. ``flat`` shows a picture as a
+    have labels of their own, and ``labels`` is how many there are in all. ``random_labels`` k > 0 gives
+    each picture the k-th random label, which can be memorised and nothing else: what is evaluated are then
+    the training pictures. ``flat`` shows a picture as a
     row of numbers.
     """
 
@@ -50,6 +52,7 @@ class Labelled:
         relabel: bool = False,
         offset: int = 0,
         labels: int = 0,
+        random_labels: int = 0,
         flat: bool | None = None,
         batch_size: int = 32,
     ) -> None:
@@ -60,7 +63,7 @@ class Labelled:
             )
         if batch_size < 1:
             raise CurriculumError(f"{what}: batch_size must be at least 1, got {batch_size}")
-        pictures = found.train if learning else found.test
+        pictures = found.train if learning or random_labels else found.test
         mine = np.isin(pictures.labels, kept)
         if group is not None and learning:
             mine &= pictures.groups == group if pictures.groups is not None else False
@@ -78,6 +81,9 @@ class Labelled:
             places = np.zeros(found.classes, np.int64)
             places[kept] = np.arange(len(kept))
             self.targets = places[self.targets]
+        if random_labels:
+            drawn = rng_for(0, "vision", "labels", random_labels)
+            self.targets = drawn.permutation(self.targets)
         self.targets = self.targets + offset
         own = len(kept) if relabel else found.classes
         self.n_classes = labels or own + offset

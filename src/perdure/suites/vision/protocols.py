@@ -40,6 +40,11 @@ def rotated(degrees: float, name: str = "digits", **params: Any) -> Task:
     return Task("vision", name, f"rotation{degrees:g}", {"rotation": degrees, **params})
 
 
+def relabelled(k: int, name: str = "digits", **params: Any) -> Task:
+    """A set with the k-th random labels, from 1."""
+    return Task("vision", name, f"labels{k}", {"random_labels": k, **params})
+
+
 def split(classes: Sequence[int], scenario: str, name: str = "digits", **params: Any) -> Task:
     """Some of a set's classes, labelled as the scenario asks."""
     relabel = {} if scenario == "class" else {"relabel": True}
@@ -140,6 +145,23 @@ def rotated_digits(
     return _known("digits", "rotated", tasks, epochs, scenario, batch_size)
 
 
+def random_labels(
+    tasks: int = 20, epochs: int = 20, repeats: int = 1, batch_size: int = 32
+) -> Curriculum:
+    """The digits with other random labels in every task, which must be memorised: a classic of lost
+    plasticity (Lyle et al., 2023), because the inputs never change and no task is harder than another.
+
+    After each task its own labels are evaluated. The sequence may come several times."""
+    made = [relabelled(k + 1, batch_size=batch_size) for k in range(tasks)]
+    hidden = Visibility(task_ids=False)
+    blocks = []
+    for task in made * repeats:
+        blocks.append(learn(Exposure(task, epochs, "epochs")))
+        blocks.append(evaluate(Exposure(task, 1, "epochs"), visibility=hidden))
+    about = f"{SOURCES['digits'].about}: {tasks} random labellings, one after another"
+    return Curriculum("vision/random-labels", tuple(blocks), about=about)
+
+
 def split_digits(
     tasks: int = 5, epochs: int = 30, scenario: str = "task", batch_size: int = 32
 ) -> Curriculum:
@@ -206,6 +228,7 @@ CURRICULA: Mapping[str, Callable[..., Curriculum]] = {
     "permuted-digits": permuted_digits,
     "rotated-digits": rotated_digits,
     "split-digits": split_digits,
+    "random-labels": random_labels,
     **{
         f"{way}-{source}": from_files(source, way)
         for source, ways in {
