@@ -17,11 +17,11 @@ from torch import Tensor, nn
 from perdure.agent import Agent
 from perdure.agents.networks.checks import check_spaces
 from perdure.agents.networks.inputs import Inputs, channels_last
-from perdure.agents.networks.norms import add_layer_norms
 from perdure.agents.networks.optimizers import Optimizer
 from perdure.agents.networks.plasticity import PlasticityProbe
 from perdure.agents.networks.tasks import Tasks
 from perdure.agents.networks.tensors import resolve_device, to_array, to_floats, to_tensor
+from perdure.agents.networks.units import add_layer_norms
 from perdure.errors import AgentFault, SpecError
 from perdure.seeds import seed_for
 from perdure.types import Array, Context, Examples, Measures, Setup, State

@@ -1,4 +1,4 @@
-"""The norms between convolutions, what becomes of their statistics when tasks change; and layer norms."""
+"""The norms between convolutions, and what becomes of their statistics when tasks change."""
 
 from __future__ import annotations
 
@@ -8,10 +8,6 @@ from torch import Tensor, nn
 from perdure.agents.networks.tensors import CPU, to_float
 from perdure.errors import SpecError
 
-ACTIVE = (
-    nn.ReLU, nn.LeakyReLU, nn.ELU, nn.GELU, nn.SiLU, nn.Mish, nn.Tanh, nn.Hardtanh, nn.Hardswish,
-)  # fmt: skip
-"""Modules that make hidden units."""
 NORMS = ("batch", "frozen", "group", "none")
 GROUP = 4
 """Channels of a group, or all where there are fewer."""
@@ -56,29 +52,3 @@ def freeze_norms(net: nn.Module) -> None:
     for layer in net.modules():
         if isinstance(layer, FrozenBatchNorm):
             layer.frozen.fill_(1.0)
-
-
-def add_layer_norms(net: nn.Module) -> None:
-    """A layer norm (Ba et al., 2016) between each linear layer and its activation; those of
-    :class:`~perdure.agents.networks.sac_networks.Layers` have no weights of their own."""
-    found = 0
-    for module in list(net.modules()):
-        if isinstance(module, nn.Sequential):
-            found += _between_linear_and_activation(module)
-        elif hasattr(module, "layer_norm"):
-            module.layer_norm = True
-            found += 1
-    if not found:
-        raise SpecError("layer_norm: this network has no linear layer before an activation")
-
-
-def _between_linear_and_activation(stack: nn.Sequential) -> int:
-    parts = list(stack)
-    with_norms: list[nn.Module] = []
-    for part, after in zip(parts, [*parts[1:], None], strict=True):
-        with_norms.append(part)
-        if isinstance(part, nn.Linear) and isinstance(after, ACTIVE):
-            with_norms.append(nn.LayerNorm(part.out_features, device=CPU))
-    for k, part in enumerate(with_norms):
-        stack.add_module(str(k), part)
-    return len(with_norms) - len(parts)

@@ -140,7 +140,7 @@ class Optimizer(ABC):
             start = end
         self._first_grad = self.parameters[0].grad
 
-    def part_of(self, flat: Tensor, parameter: nn.Parameter) -> Tensor:
+    def part_of(self, flat: Tensor, parameter: Tensor) -> Tensor:
         """A parameter's part of a vector in the order of all of them, as a view of its shape."""
         start, end = self._places[id(parameter)]
         return flat[start:end].view_as(parameter)

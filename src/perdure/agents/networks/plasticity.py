@@ -20,9 +20,9 @@ evaluation. Names carry their definition, because the field uses one name for se
 ``gradient_norm``
     length of the gradient of the loss on these rows
 ``trainability``
-    how well random answers for these inputs can be learned, in ``trainability`` steps of the learner's
-    own optimiser, beside what the same steps reach from the weights at birth: 1 is as well (after
-    Lyle et al., 2023)
+    random answers for these inputs are learned in ``trainability`` steps of the learner's own optimiser,
+    from the present weights and from those at birth: the loss that is left from birth over the loss that
+    is left from here. 1 is to learn as well as ever, less is worse (after Lyle et al., 2023)
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from perdure.agents.networks.units import Activations, by_unit
 from perdure.types import Array, State
 
 if TYPE_CHECKING:
-    from perdure.agents.networks.learner import Minibatch, NewRows, TorchLearner
+    from perdure.agents.networks.learner import NewRows, TorchLearner
 
 REDO_THRESHOLD = 0.025
 DOHARE_SHARE = 0.01
@@ -85,7 +85,7 @@ def srank(singular: Array, share: float = SRANK_SHARE) -> float:
     if total == 0:
         return 0.0
     parts = np.cumsum(np.sort(singular)[::-1]) / total
-    return float(min(np.searchsorted(parts, share) + 1, len(singular)))
+    return float(min(int(np.searchsorted(parts, share)) + 1, len(singular)))
 
 
 class PlasticityProbe:
@@ -154,7 +154,7 @@ class PlasticityProbe:
         return {f"plasticity.{name}": value for name, value in out.items()}
 
     def _trainability(self) -> float:
-        """What random answers can be fitted from here, as a part of what can from birth."""
+        """The loss that is left of random answers from birth, over that from here."""
         learner, optimizer = self.learner, self.learner.optimizer
         saved = optimizer.state("saved")
         weights, grads = optimizer.weights.clone(), optimizer.grads.clone()
@@ -170,10 +170,10 @@ class PlasticityProbe:
         self._set(weights, buffers)
         optimizer.grads.copy_(grads)
         optimizer.load("saved", saved)
-        return now / then if then > 0 else math.nan
+        return then / now
 
     def _fit(self, weights: Tensor, buffers: dict[str, Tensor], answers: Tensor) -> float:
-        """From these weights, the part of the loss that the steps take away."""
+        """The loss that the steps leave, from these weights."""
         learner, optimizer = self.learner, self.learner.optimizer
         self._set(weights, buffers)
         optimizer.forget()
@@ -191,10 +191,7 @@ class PlasticityProbe:
             loss().backward()  # type: ignore[no-untyped-call]
             optimizer.step()
         with torch.no_grad():
-            left = to_float(loss())
-        # What knows nothing has the entropy of the answers, or their variance.
-        nothing = math.log(learner.predict(self.rows).shape[-1]) if logits else 1.0
-        return max(1 - left / nothing, 0.0)
+            return to_float(loss())
 
     def _set(self, weights: Tensor, buffers: dict[str, Tensor]) -> None:
         self.learner.optimizer.weights.copy_(weights)
@@ -207,5 +204,9 @@ class PlasticityProbe:
 
     def load(self, state: State) -> None:
         """Take over what :meth:`state` gave."""
-        mine = {k.removeprefix("plasticity."): v for k, v in state.items() if k.startswith("plasticity.")}
+        mine = {
+            k.removeprefix("plasticity."): v
+            for k, v in state.items()
+            if k.startswith("plasticity.")
+        }
         self.rows = {name: to_tensor(v, self.learner.device) for name, v in mine.items()}

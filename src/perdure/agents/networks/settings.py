@@ -68,7 +68,9 @@ class TorchSettings:
         for name, (least, most) in self.ranges.items():
             check_ranges(self.agent, **{name: (getattr(self, name), least, most)})
         if self.trainability and not self.plasticity:
-            raise SpecError(f"{self.agent}: trainability is measured on the rows of plasticity=ROWS")
+            raise SpecError(
+                f"{self.agent}: trainability is measured on the rows of plasticity=ROWS"
+            )
 
     @property
     def shared(self) -> dict[str, Any]:

@@ -17,8 +17,9 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from perdure.agents.networks.encoders import Dropout
-from perdure.agents.networks.norms import ACTIVE
 from perdure.agents.networks.sac_networks import Layers
+from perdure.agents.networks.tensors import CPU
+from perdure.errors import SpecError
 
 _aten = torch.ops.aten
 ACTIVATIONS = frozenset(
@@ -31,7 +32,7 @@ ACTIVATIONS = frozenset(
 """What makes a hidden unit. Sigmoids are not among them: they are the gates of recurrent layers."""
 
 
-class Activations(TorchDispatchMode):
+class Activations(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Keeps what every activation function gives while it is the mode, in the order of computation::
 
     with Activations() as seen:
@@ -40,7 +41,7 @@ class Activations(TorchDispatchMode):
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.outputs: list[Tensor] = []
 
     def __torch_dispatch__(
@@ -70,7 +71,7 @@ def by_unit(activation: Tensor, rows: int) -> Tensor:
 class Connections:
     """The weights of a parameter, by the units of a layer that they belong to."""
 
-    parameter: nn.Parameter
+    parameter: Tensor
     axes: tuple[int, ...]
     """Along which the units lie."""
     repeats: int = 1
@@ -130,6 +131,10 @@ def _of_copies(stack: Layers) -> dict[nn.Module, list[HiddenLayer]]:
     return {stack: out} if out else {}
 
 
+ACTIVE = (
+    nn.ReLU, nn.LeakyReLU, nn.ELU, nn.GELU, nn.SiLU, nn.Mish, nn.Tanh, nn.Hardtanh, nn.Hardswish,
+)  # fmt: skip
+"""Modules that make hidden units."""
 PASSES = (
     nn.Sequential, nn.Flatten, nn.MaxPool2d, nn.AvgPool2d, nn.Identity, nn.Dropout, Dropout,
     nn.BatchNorm2d, nn.GroupNorm, nn.LayerNorm,
@@ -190,3 +195,29 @@ def watch_units(
         given = zip(layers[module], seen.outputs[start:stop], strict=True)
         out += [(layer, by_unit(activation, rows)) for layer, activation in given]
     return out
+
+
+def add_layer_norms(net: nn.Module) -> None:
+    """A layer norm (Ba et al., 2016) between each linear layer and its activation; those of
+    :class:`Layers` have no weights of their own."""
+    found = 0
+    for module in list(net.modules()):
+        if isinstance(module, nn.Sequential):
+            found += _between_linear_and_activation(module)
+        elif isinstance(module, Layers):
+            module.layer_norm = True
+            found += 1
+    if not found:
+        raise SpecError("layer_norm: this network has no linear layer before an activation")
+
+
+def _between_linear_and_activation(stack: nn.Sequential) -> int:
+    parts = list(stack)
+    with_norms: list[nn.Module] = []
+    for part, after in zip(parts, [*parts[1:], None], strict=True):
+        with_norms.append(part)
+        if isinstance(part, nn.Linear) and isinstance(after, ACTIVE):
+            with_norms.append(nn.LayerNorm(part.out_features, device=CPU))
+    for k, part in enumerate(with_norms):
+        stack.add_module(str(k), part)
+    return len(with_norms) - len(parts)

@@ -53,7 +53,9 @@ class ContinualBackprop(Strategy):
         for layer, h in self.units.watch(self.batch):
             k = numbers[id(layer)]
             utility, age = self.utility[k], self.age[k]
-            utility.mul_(self.decay).add_(h.abs().mean(0) * layer.outgoing.sums(), alpha=1 - self.decay)
+            utility.mul_(self.decay).add_(
+                h.abs().mean(0) * layer.outgoing.sums(), alpha=1 - self.decay
+            )
             age.add_(1)
             grown = age > self.maturity
             self.due[k] += self.rate * to_float(grown.sum())
