@@ -7,7 +7,7 @@ from math import isnan
 import numpy as np
 
 from perdure.measure.matrix import Matrix
-from perdure.measure.metric import LifetimeData, estimate
+from perdure.measure.metric import MEASURE_BOUNDS, LifetimeData, estimate
 from perdure.measure.stats import Estimate, mean_interval
 from perdure.measure.summary import metrics
 from perdure.names import listed
@@ -33,11 +33,15 @@ def _lives(run: Run) -> tuple[str, dict[str, list[LifetimeData]], set[str]]:
 def summarise(run: Run) -> tuple[Sheet, dict[str, dict[str, float]]]:
     """A table of agents with means over lifetimes, and the same numbers."""
     measure, lives, mixed = _lives(run)
+    bounds = MEASURE_BOUNDS.get(measure)
     found = {
-        agent: {m.name: estimate([m(life) for life in mine]) for m in metrics}
+        agent: {
+            m.name: estimate([m(life) for life in mine], bounds=m.bounds_with(measure))
+            for m in metrics
+        }
         | {
-            "before": mean_interval([life.matrix.initial() for life in mine]),
-            "acquired": mean_interval([life.matrix.acquired() for life in mine]),
+            "before": mean_interval([life.matrix.initial() for life in mine], bounds=bounds),
+            "acquired": mean_interval([life.matrix.acquired() for life in mine], bounds=bounds),
         }
         for agent, mine in lives.items()
     }

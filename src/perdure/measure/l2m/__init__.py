@@ -52,6 +52,11 @@ _FORMULAS = {
 _TITLES = {"ft": "Forward transfer", "bt": "Backward transfer"}
 """Where a description does not begin with what people call it."""
 
+_BOUNDS = {"ft": (-1.0, 1.0), "bt": (-1.0, 1.0)}
+"""Contrasts of scores that are not negative."""
+_KEEPING = ("pm", "pm_tlp")
+"""Of what was learned: who learned nothing loses nothing."""
+
 CORE = ("l2m.pm", "l2m.ft", "l2m.bt", "l2m.rp", "l2m.se")
 """What the document calls its core metrics."""
 
@@ -63,7 +68,10 @@ def _reader(short: str) -> Metric:
         return life.l2m[short]
 
     read.__doc__ = f"{about}\n\n{_FORMULAS[short]}"
-    return Metric(f"l2m.{short}", about, better, needs, read, _TITLES.get(short, ""))
+    return Metric(
+        f"l2m.{short}", about, better, needs, read, _TITLES.get(short, ""),
+        _BOUNDS.get(short), keeping=short in _KEEPING,
+    )  # fmt: skip
 
 
 metrics = tuple(_reader(row[0]) for row in _TABLE)
