@@ -18,6 +18,16 @@ from perdure.errors import Interrupted, PerdureError
 PARTS = ("suites", "curricula", "agents", "strategies", "metrics", "executors")
 
 
+PURPOSES = {
+    "Run": ("run", "sweep", "check", "generate", "demos", "eval", "serve"),
+    "Look": ("watch", "view", "play", "gallery"),
+    "Measure": ("measure", "compare", "leaderboard"),
+    "Share": ("report", "animate", "export"),
+    "Find out": ("ls", "doctor"),
+}
+"""The commands by what one does with them, as ``--help`` lists them; others come under *More*."""
+
+
 class AnyPath(click.Path):
     """A path that some file system could hold, whether there is anything or not."""
 
@@ -37,7 +47,23 @@ class AnyPath(click.Path):
 
 
 class Group(click.Group):
-    """Prints Perdure's own errors as one sentence, without a traceback."""
+    """Lists commands by purpose, and prints Perdure's own errors as one sentence, without a traceback."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands under what one does with them."""
+        names = self.list_commands(ctx)
+        named = {name for group in PURPOSES.values() for name in group}
+        groups = {**PURPOSES, "More": tuple(n for n in names if n not in named)}
+        limit = formatter.width - 6 - max(map(len, names))
+        for title, group in groups.items():
+            rows = [
+                (name, command.get_short_help_str(limit))
+                for name in group
+                if (command := self.get_command(ctx, name)) is not None and not command.hidden
+            ]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows, col_max=12)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -199,12 +225,14 @@ def measure(
 @click.argument("folders", type=AnyPath(), nargs=-1, required=True)
 @click.option("--baseline", help="Compare every agent with this one alone.")
 @click.option("--anyway", is_flag=True, help="Also if the curricula differ.")
+@click.option("--all", "every", is_flag=True, help="Also the differences that cannot be told.")
 @_partial
 @_measuring
 def compare(
     folders: tuple[Path, ...],
     baseline: str | None,
     anyway: bool,
+    every: bool,
     partial: bool,
     preset: str,
     ste: tuple[str, ...],
@@ -212,13 +240,14 @@ def compare(
     json_file: Path | None,
     **flags: Any,
 ) -> None:
-    """Compare agents over their lifetimes: intervals, effect sizes, corrected significance."""
+    """Compare agents over their lifetimes: a verdict, intervals, corrected significance."""
     _one_thread()
     from perdure.cli import measuring
 
-    sys.exit(
-        measuring.compare(folders, preset, ste, names, baseline, anyway, flags, json_file, partial)
+    code = measuring.compare(
+        folders, preset, ste, names, baseline, anyway, flags, json_file, partial, every
     )
+    sys.exit(code)
 
 
 @main.command()

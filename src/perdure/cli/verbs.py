@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 from perdure import registry
-from perdure.cli.terminal import say, tell
+from perdure.cli.terminal import remark, say, tell
 from perdure.errors import Interrupted, SpecError
 from perdure.show.screen import SafeConsole
 from perdure.specs import Spec
@@ -36,7 +36,7 @@ def run(
     from perdure.run.plan import make_plan
     from perdure.run.signals import interruptible
     from perdure.show.live import LiveView
-    from perdure.show.summary import by_task, summarise
+    from perdure.show.summary import by_task, kept_sentence, summarise
     from perdure.store.run import Run
 
     spec = _spec(curriculum, {k: v for k, v in flags.items() if v not in (None, ())})
@@ -63,6 +63,7 @@ def run(
     if not quiet and len(failed) < len(outcomes):
         by_task(finished).show()
         summarise(finished)[0].show()
+        remark(kept_sentence(finished))
     _tell_repeats(finished, [o.job.id for o in outcomes if o.status == "done"], quiet)
     for o in failed:
         tell(f"failed: {o.job.id}: {o.error}")
@@ -78,6 +79,7 @@ def run(
         tell(f"to repeat it from its last commit, in a debugger: {_in_debugger(sys.argv[1:])}")
     if not quiet:
         say(f"rows: {plan.path}")
+        say(f"next: perdure report {shlex.quote(str(plan.path))}")
     return 1 if failed else 0
 
 

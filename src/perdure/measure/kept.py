@@ -18,6 +18,8 @@ from perdure.measure.stats import Bounds, Estimate, mean_interval
 from perdure.measure.summary import LEAST
 
 WORDS = "no one two three four five six seven eight nine ten eleven twelve".split()
+SAID = 4
+"""So many agents follow the first in one sentence; of more, the last ends it."""
 NAMED = 3
 """So many tasks that were never learned are named; of more, the sentence says how many."""
 
@@ -203,9 +205,15 @@ def verdict(agents: Sequence[KeptAgent]) -> str:
     if rest and first.never:
         said = said.partition(";")[0]
     same = {len(a.tasks) for a in running} == {len(first.tasks)}
+    parts = []
     for a in rest:
         of = "" if same else f"{in_words(len(a.tasks))} tasks learned to "
-        said += f"; {a.agent} {a.kept.value:.2f} of {of}{a.learned.value:.2f}"
+        parts.append(f"{a.agent} {a.kept.value:.2f} of {of}{a.learned.value:.2f}")
+    if len(parts) > SAID:
+        between = len(parts) - SAID
+        words = f"{in_words(between)} other{'s' * (between > 1)} between"
+        parts = [*parts[: SAID - 1], words, parts[-1]]
+    said = "; ".join([said, *parts])
     lazy = [a.agent for a in agents if a.nothing and not a.chance]
     if lazy:
         said += f"; {', '.join(lazy)} never learned"

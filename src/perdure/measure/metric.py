@@ -148,6 +148,8 @@ class Metric:
     scores does; None where nothing bounds them."""
     keeping: bool = False
     """Whether it says how much is kept of what was learned: who learned nothing cannot win on it."""
+    unit: str = ""
+    """What its values are in, where that is neither the measure nor a difference of it."""
     benchmark: Benchmark | None = field(default=None, compare=False, repr=False)
     """How the benchmark that it belongs to shows its results."""
 
@@ -174,6 +176,14 @@ class Metric:
         width = of_measure[1] - of_measure[0]
         return -width, width
 
+    def unit_with(self, measure: str) -> str:
+        """What its values are in when performance is measured by ``measure``."""
+        if self.unit or not self.bounds:
+            return self.unit
+        if self.bounds in ("measure", "difference"):
+            return measure if self.bounds == "measure" else f"difference in {measure}"
+        return f"from {self.bounds[0]:g} to {self.bounds[1]:g}"
+
     def __call__(self, life: LifetimeData) -> Score:
         """The score; NaN with the reason where a need is not met."""
         for need in self.needs:
@@ -196,13 +206,14 @@ def metric(
     title: str = "",
     bounds: Bounds | Literal["measure", "difference"] | None = None,
     keeping: bool = False,
+    unit: str = "",
 ) -> Callable[[Callable[[LifetimeData], Score | float | Mapping[str, float]]], Metric]:
     """Turn a function of a :class:`LifetimeData` into a metric. It gives a Score, a number, or one number a
     task; its docstring's first line says what it measures."""
 
     def decorate(function: Callable[[LifetimeData], Score | float | Mapping[str, float]]) -> Metric:
         about = (function.__doc__ or "").strip().split("\n")[0]
-        return Metric(name, about, better, tuple(needs), function, title, bounds, keeping)
+        return Metric(name, about, better, tuple(needs), function, title, bounds, keeping, unit)
 
     return decorate
 

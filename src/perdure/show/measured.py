@@ -15,6 +15,7 @@ from perdure.measure.l2m import CORE
 from perdure.measure.metric import estimate
 from perdure.measure.summary import distinct
 from perdure.show.names import ARROWS, MIXED, REFERENCE
+from perdure.show.rounding import typed
 from perdure.show.sheet import Sheet
 from perdure.store.plain import visible
 
@@ -117,7 +118,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _cell(value: float) -> str:
-    return "–" if isnan(value) else f"{value:.4g}" if abs(value) < 1e4 else f"{value:.3e}"
+    return typed(value)
 
 
 def remarks(results: Results, shown: Sequence[str]) -> list[str]:

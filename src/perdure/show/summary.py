@@ -6,6 +6,7 @@ from math import isnan
 
 import numpy as np
 
+from perdure.measure.kept import kept, verdict
 from perdure.measure.matrix import Matrix
 from perdure.measure.metric import MEASURE_BOUNDS, LifetimeData, estimate
 from perdure.measure.stats import Estimate, mean_interval
@@ -65,6 +66,14 @@ def summarise(run: Run) -> tuple[Sheet, dict[str, dict[str, float]]]:
         for agent, estimates in found.items()
     }
     return sheet, numbers
+
+
+def kept_sentence(run: Run) -> str:
+    """What the agents kept, in one sentence; empty where nothing was learned in turn."""
+    measure, lives, _ = _lives(run)
+    matrices = {agent: [life.matrix for life in mine] for agent, mine in lives.items()}
+    chance = [agent for agent, mine in lives.items() if mine[0].history.chance]
+    return verdict(kept(matrices, MEASURE_BOUNDS.get(measure), chance))
 
 
 def _cell(e: Estimate) -> str:

@@ -14,6 +14,7 @@ from perdure.measure.metric import Metric
 from perdure.measure.metric import estimate as mean_with_interval
 from perdure.measure.summary import benchmarks_of, distinct
 from perdure.show.measured import ranked, significant, untested
+from perdure.show.names import task_labels
 from perdure.show.report.numbers import LEVEL, Record, estimate
 from perdure.show.report.study import Study
 
@@ -80,7 +81,7 @@ def headline(study: Study) -> dict[str, Any]:
         "significant": significant(family, better),
         "without": without_value(study),
         "agents": _ranked(study, metrics),
-        "metrics": [_described(m) for m in metrics],
+        "metrics": [_described(m, study.measure) for m in metrics],
         "cells": cells(study, metrics, wins),
         "comparisons": comparisons,
     }
@@ -89,15 +90,17 @@ def headline(study: Study) -> dict[str, Any]:
 def everything(study: Study) -> dict[str, Any]:
     """All metrics, without comparisons: so many tests would leave nothing to tell."""
     return {
-        "metrics": [_described(m) for m in study.metrics],
+        "metrics": [_described(m, study.measure) for m in study.metrics],
         "cells": cells(study, study.metrics, ()),
     }
 
 
-def _described(metric: Metric) -> Record:
+def _described(metric: Metric, measure: str = "") -> Record:
+    name, colon, rest = metric.about.partition(": ")
+    plain = rest[:1].upper() + rest[1:] if colon and name == title(metric) else metric.about
     return {
-        "metric": metric.name, "title": title(metric), "about": metric.about,
-        "better": metric.better,
+        "metric": metric.name, "title": title(metric), "about": metric.about, "plain": plain,
+        "better": metric.better, "unit": metric.unit_with(measure),
     }  # fmt: skip
 
 
@@ -124,8 +127,10 @@ def cells(
 ) -> list[Record]:
     """One record for each metric and agent."""
     out = []
+    raw = _raw(study)
     for metric in metrics:
         scores = study.scores(metric.name)
+        changes = metric.keeping or metric.name == "summary.final"
         for agent in study.agents:
             own = [scores[n] for n in study.of_agent(agent) if n in scores]
             found = mean_with_interval(own, LEVEL, study.results.bounds.get(metric.name))
@@ -137,11 +142,25 @@ def cells(
                     "reason": _why(reasons, len(own)) or ("" if own else "no lifetime measured"),
                     "interval": found.reason,
                     "values": [s.value for s in own],
+                    "raw": raw.get(agent, []) if changes else [],
                     "notes": [_of(note, k, len(own)) for note, k in notes.items()],
                     "beats": [b for m, a, b in wins if (m, a) == (metric.name, agent)],
                 }
             )
     return out
+
+
+def _raw(study: Study) -> dict[str, list[str]]:
+    """For each agent: what every task scored right after learning, and at the end."""
+    labels = task_labels(study.tasks)
+    return {
+        a.agent: [
+            f"{labels[t.task]}: {t.learned.value:.2f} → {t.kept.value:.2f}"
+            + (" (never learned)" if t.never else "")
+            for t in a.tasks
+        ]
+        for a in study.results.kept
+    }
 
 
 def _why(reasons: Mapping[str, int], n: int) -> str:
