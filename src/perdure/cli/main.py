@@ -100,13 +100,22 @@ def main(debug: bool) -> None:
 @click.option("--experts/--no-experts", default=None, help="Also run the single-task experts.")
 @click.option("--hide-tasks/--show-tasks", default=None, help="Hide task identity from agents.")
 @click.option("--checkpoint", type=int, help="Commit every so many steps (50000).")
-@click.option("--video", is_flag=True, help="Film the first, best and worst evaluations.")
+@click.option("--video", is_flag=True,
+              help="Film evaluations: before and after learning, at the end, best and worst.")  # fmt: skip
+@click.option("--films", type=click.IntRange(1), metavar="N",
+              help="Film N lifetimes of each agent alone, and no experts.")  # fmt: skip
 @click.option("--mix-code", is_flag=True, help="Also if code changed since earlier lifetimes.")
 @click.option("--debug", is_flag=True,
               help="Print tracebacks; with --executor serial, open a debugger where it fails.")  # fmt: skip
 @click.option("--quiet", "-q", is_flag=True, help="No progress, no table.")
 def run(
-    curriculum: str | None, video: bool, mix_code: bool, debug: bool, quiet: bool, **flags: Any
+    curriculum: str | None,
+    video: bool,
+    films: int | None,
+    mix_code: bool,
+    debug: bool,
+    quiet: bool,
+    **flags: Any,
 ) -> None:
     """Run agents through CURRICULUM: its name, a task's, file.py:function, or spec.toml.
 
@@ -119,7 +128,7 @@ def run(
     from perdure.cli import verbs
 
     click.get_current_context().find_root().params["debug"] |= debug
-    sys.exit(verbs.run(curriculum, quiet, flags, video, mix_code, debug))
+    sys.exit(verbs.run(curriculum, quiet, flags, video, mix_code, debug, films or 0))
 
 
 @main.command()

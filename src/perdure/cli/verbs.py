@@ -29,6 +29,7 @@ def run(
     video: bool = False,
     mix_code: bool = False,
     debug: bool = False,
+    films: int = 0,
 ) -> int:
     """Plan, execute, summarise."""
     from perdure.run.executors import make_executor
@@ -45,7 +46,7 @@ def run(
     try:
         with interruptible():
             plan = replace(make_plan(spec), mix_code=mix_code)
-            prepare(plan, video)
+            prepare(plan, video or films > 0)
             count, where = len(plan.jobs), escape(str(plan.path))
             what = escape(plan.spec.curriculum)
             many = f"{count} lifetime{'s' * (count != 1)}"
@@ -53,7 +54,9 @@ def run(
             # A debugger and a table that is drawn anew would fight for the terminal.
             quiet_view = SafeConsole(stderr=True, quiet=quiet or debug)
             with LiveView(plan.path, quiet_view):
-                outcomes = execute(plan, video=video, prepared=True, debug=debug)
+                outcomes = execute(
+                    plan, video=video or films > 0, prepared=True, debug=debug, filmed=films
+                )
     except Interrupted as e:
         again = shlex.join(["perdure", *sys.argv[1:]])
         tell(f"\nstopped by signal {e.signum}; nothing is lost. To resume: {again}")

@@ -56,8 +56,7 @@ def final(life: LifetimeData) -> Score:
     bounds="difference", keeping=True,
 )  # fmt: skip
 def forgetting(life: LifetimeData) -> Score:
-    """Score right after a task was learned minus its score at the end; mean over the tasks that could be
-    forgotten.
+    """Score right after learning minus that at the end, over the tasks that could be forgotten.
 
     (1/|F|) Σ_{j∈F} (R[j, j] − R[end, j]), with R[j, j] the first evaluation after task j was last
     learned. F holds the tasks that were evaluated again after others had been learned, and that were

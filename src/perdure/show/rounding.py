@@ -9,7 +9,7 @@ NOTHING = 1e-12
 
 
 def number(value: float | None, digits: int = 3, places: int | None = None) -> str:
-    """Three significant digits, or some decimal places; thousands apart, a true minus; 0 for what is
+    """Two decimals below ten and three digits above, or some decimal places; thousands apart, a true minus; 0 for what is
     rounding alone; an en dash where undefined."""
     if value is None or not isfinite(value):
         return "–"
@@ -25,7 +25,7 @@ def number(value: float | None, digits: int = 3, places: int | None = None) -> s
     elif size < 0.01:
         text = f"{value:.2g}"
     else:
-        whole = len(str(int(size))) if size >= 1 else 0
+        whole = len(str(int(size)))
         text = f"{value:,.{max(digits - whole, 0)}f}"
     return text.replace("-", "−")
 

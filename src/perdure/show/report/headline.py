@@ -10,6 +10,7 @@ from typing import Any
 from perdure.measure.benchmark import Benchmark
 from perdure.measure.compare import Comparison
 from perdure.measure.contest import better_of, contest
+from perdure.measure.l2m import CORE
 from perdure.measure.metric import Metric
 from perdure.measure.metric import estimate as mean_with_interval
 from perdure.measure.summary import benchmarks_of, distinct
@@ -37,9 +38,9 @@ def chosen(study: Study) -> list[Metric]:
 
 
 def without_value(study: Study) -> list[Record]:
-    """The metrics that would lead and that no lifetime has, with the reason."""
+    """The core metrics, or all of a few, that no lifetime has, with the reason."""
     out: list[Record] = []
-    leads = [m.name for m in study.metrics] if len(study.metrics) <= FEW else study.results.headline
+    leads = [m.name for m in study.metrics] if len(study.metrics) <= FEW else CORE
     for m in study.metrics:
         scores = study.scores(m.name).values()
         if m.name in leads and all(isnan(s.value) for s in scores):
@@ -101,6 +102,7 @@ def _described(metric: Metric, measure: str = "") -> Record:
     return {
         "metric": metric.name, "title": title(metric), "about": metric.about, "plain": plain,
         "better": metric.better, "unit": metric.unit_with(measure),
+        "within": max(map(abs, metric.bounds_with(measure) or (9.0,))) <= 1,
     }  # fmt: skip
 
 

@@ -27,7 +27,7 @@ def table(found: Mapping[str, Any]) -> list[Record]:
             if isfinite(v)
         ]  # fmt: skip
         scale = (min(seen), max(seen)) if seen else (0.0, 1.0)
-        places = places_of(cells)
+        places = 2 if metric["within"] else places_of(cells)
         drawn = {c["agent"]: _drawn(c, scale) | {"places": places} for c in cells}
         out.append({**metric, "cells": drawn})
     return out
