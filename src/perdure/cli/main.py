@@ -1,5 +1,5 @@
-"""``perdure``: run, sweep, watch, view, measure, compare, report, leaderboard, export, play, gallery,
-ls, check, doctor."""
+"""``perdure``: run, sweep, watch, view, measure, compare, report, animate, leaderboard, export, play,
+gallery, ls, check, doctor."""
 
 from __future__ import annotations
 
@@ -318,6 +318,22 @@ def report(
     from perdure.cli import showing
 
     sys.exit(showing.report(folders, out, figures, title, ste, anyway, partial))
+
+
+@main.command()
+@click.argument("folder", metavar="RUN", type=AnyPath())
+@click.option("--agent", "-a", "agents", multiple=True, help="A row (who kept least and most).")
+@click.option("--task", help="Its films (the first that was learned).")
+@click.option("--out", "-o", type=AnyPath(), required=True, help="The GIF.")
+def animate(folder: Path, agents: tuple[str, ...], task: str | None, out: Path) -> None:
+    """Make a looping picture of what agents kept, from the films of RUN.
+
+    The same episode of a task: just learned, two tasks later, at the end of life; a row an agent.
+    """
+    _one_thread()
+    from perdure.cli import showing
+
+    sys.exit(showing.animate(folder, agents, task, out))
 
 
 @main.command()

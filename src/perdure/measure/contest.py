@@ -1,7 +1,8 @@
 """Who is compared with whom, and on what: the same in the terminal and in the report.
 
 All metrics that lead × all pairs of agents are one family, corrected together. An agent that acts at
-random is no contestant, and who learned nothing does not compete on how much was kept.
+random is no contestant where there are two others, and who learned nothing does not compete on how much
+was kept.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ def contest(
     """The comparisons of the agents on these metrics, or of all with ``baseline``."""
     table = results.table()
     aside = {a for a in results.chance if a != baseline}
+    if len(set(results.agents) - aside) < 2:
+        aside = set()  # A single agent has nothing but chance to be compared with.
     scores = {}
     for m in metrics:
         out = aside | (set(results.nothing) if m.keeping else set())

@@ -17,7 +17,21 @@ from perdure.measure.matrix import Matrix
 from perdure.measure.stats import Bounds, Estimate, mean_interval
 from perdure.measure.summary import LEAST
 
-WORDS = "no one two three four five six seven eight nine ten eleven twelve".split()
+WORDS = [
+    "no",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+]
 SAID = 4
 """So many agents follow the first in one sentence; of more, the last ends it."""
 NAMED = 3
@@ -100,8 +114,7 @@ def kept(
     out = []
     for agent, own in found.items():
         tasks = tuple(
-            _task(task, seen, floor[task], scale[task], bounds, level)
-            for task, seen in own.items()
+            _task(task, seen, floor[task], scale[task], bounds, level) for task, seen in own.items()
         )
         means = np.array([_means(m) for m in matrices[agent]])
         ends = (mean_interval(means[:, k], level, bounds) for k in (0, 1))
@@ -183,13 +196,17 @@ def sentence(agent: KeptAgent, labels: Mapping[str, str] | None = None) -> str:
     if agent.nothing:
         which = "the task" if count == 1 else f"any of {tasks}"
         return f"{agent.agent} never learned {which} ({agent.kept.value:.2f} at the end)"
-    said = f"{agent.agent} kept {agent.kept.value:.2f} of {tasks} learned to {agent.learned.value:.2f}"
+    said = (
+        f"{agent.agent} kept {agent.kept.value:.2f} of {tasks} learned to {agent.learned.value:.2f}"
+    )
     if not any(t.exposed for t in agent.tasks):
         said = f"{agent.agent} learned {tasks} to {agent.learned.value:.2f}; nothing came after"
     if agent.never:
         names = [(labels or {}).get(t, t) for t in agent.never]
         few = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-        said += f"; never learned {few if len(names) <= NAMED else in_words(len(names)) + ' of them'}"
+        said += (
+            f"; never learned {few if len(names) <= NAMED else in_words(len(names)) + ' of them'}"
+        )
     return said
 
 

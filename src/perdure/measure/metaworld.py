@@ -16,7 +16,9 @@ from perdure.measure.metric import LifetimeData, Score, metric
 from perdure.measure.summary import final_rates
 
 
-@metric("metaworld.success", better="higher", needs=("success",), title="Success", bounds=(0.0, 1.0))
+@metric(
+    "metaworld.success", better="higher", needs=("success",), title="Success", bounds=(0.0, 1.0)
+)
 def success(life: LifetimeData) -> Score:
     """Share of episodes that succeed at any step, at the last evaluation of each task.
 

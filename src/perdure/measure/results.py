@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from perdure.errors import MeasureError, PerdureError
 from perdure.measure import sources
-from perdure.measure.l2m import reference
 from perdure.measure.kept import KeptAgent, kept
+from perdure.measure.l2m import reference
 from perdure.measure.matrix import Matrix
 from perdure.measure.metric import MEASURE_BOUNDS, LifetimeData, Metric, Score, estimate
 from perdure.measure.sources import Found, Source

@@ -296,9 +296,7 @@ def bootstrap_interval(
     return Estimate(value, value - half, value + half, n, dropped, method)
 
 
-def share_limits(
-    value: Array, error: Array, n: int | Array, level: float
-) -> tuple[Array, Array]:
+def share_limits(value: Array, error: Array, n: int | Array, level: float) -> tuple[Array, Array]:
     """Limits of shares whose standard error over ``n`` lifetimes is known: Wilson's, with the
     number of independent observations that would have that error.
 

@@ -92,9 +92,7 @@ def never_learned(
     return {t for t, v in learned.items() if v - before.get(t, low) <= room}
 
 
-@metric(
-    "summary.success", better="higher", needs=("success",), title="Success", bounds=(0.0, 1.0)
-)
+@metric("summary.success", better="higher", needs=("success",), title="Success", bounds=(0.0, 1.0))
 def success(life: LifetimeData) -> Score:
     """Share of episodes that succeed at the last evaluation of each learned task; of all tasks if
     no learned one was evaluated.
@@ -156,9 +154,7 @@ ADAPTED = ("meta.after", "meta.before")
 """What leads where tasks are adapted to, and no benchmark of theirs says what does."""
 
 
-def headline(
-    known: Sequence[Metric], tasks: Iterable[str], adapted: bool = False
-) -> list[Metric]:
+def headline(known: Sequence[Metric], tasks: Iterable[str], adapted: bool = False) -> list[Metric]:
     """What a first table shows of these metrics: those above, then what the tasks' own benchmarks lead
     with, then L2M's core. Where tasks were adapted to, first what looks there: nothing else does."""
     found = benchmarks_of(known, tasks)

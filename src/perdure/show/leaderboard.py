@@ -270,9 +270,7 @@ def _ranking(
     )
 
 
-def _cell(
-    lives: Sequence[Measured], metric: str, level: float, bounds: Bounds | None
-) -> Cell:
+def _cell(lives: Sequence[Measured], metric: str, level: float, bounds: Bounds | None) -> Cell:
     scores = [life.scores[metric] for life in lives]
     reason = next((s.reason for s in scores if s.reason), "")
     return Cell(estimate(scores, level, bounds), reason)

@@ -55,6 +55,8 @@ def summarise(run: Run) -> tuple[Sheet, dict[str, dict[str, float]]]:
         if any(not isnan(e[name].value) for e in found.values())
         and (learned or name not in ("before", "acquired"))
     ]
+    if all(e["summary.success"].value == e["summary.final"].value for e in found.values()):
+        shown = [name for name in shown if name != "summary.success"]  # It would say the same.
     title = f"{run.spec['curriculum']}: {measure}, mean [95% interval] over lifetimes"
     sheet = Sheet(title, ["agent", "n", *(heads[c] for c in shown)], words=["agent"])
     for agent, estimates in found.items():

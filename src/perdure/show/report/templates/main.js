@@ -45,6 +45,33 @@ for (const strip of document.querySelectorAll("[data-step]")) {
   strip.addEventListener("blur", () => go(-1));
 }
 
+// Films play while they are seen, unless the reader wants no motion; a click or a key stops one.
+const filming = document.querySelector("[data-films]");
+if (filming) {
+  const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  let running = !still;
+  const inSight = new Set();
+  const watcher = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) {
+      isIntersecting ? inSight.add(target) : inSight.delete(target);
+      if (isIntersecting && running && !target.dataset.stopped) target.play().catch(() => {}); else target.pause();
+    }
+  });
+  const say = () => { filming.textContent = running ? "Stop all films" : "Play all films"; };
+  for (const film of document.querySelectorAll(".films video")) {
+    const toggle = () => { if (film.paused) { delete film.dataset.stopped; film.play(); } else { film.dataset.stopped = "1"; film.pause(); } };
+    film.addEventListener("click", toggle);
+    film.addEventListener("keydown", (e) => { if (e.key === " " || e.key === "Enter") { toggle(); e.preventDefault(); } });
+    watcher.observe(film);
+  }
+  filming.addEventListener("click", () => {
+    running = !running;
+    for (const film of inSight) { delete film.dataset.stopped; running ? film.play() : film.pause(); }
+    say();
+  });
+  say();
+}
+
 const CHARTS = { curves: curvesChart, experts: expertsChart, matrix: matrixChart, transfer: transferChart, forgetting: forgettingChart, distributions: distributionsChart, profiles: profilesChart, improvement: improvementChart, benchmarks: benchmarksChart };
 for (const host of document.querySelectorAll("[data-chart]")) {
   whenSeen(host, () => { CHARTS[host.dataset.chart](host); host.dataset.drawn = ""; });
