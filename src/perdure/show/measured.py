@@ -188,13 +188,15 @@ def verdict_lines(results: Results, family: Family, better: Mapping[str, str]) -
     return [*filter(None, lines), significant(family, better)]
 
 
-def significant(family: Family, better: Mapping[str, str]) -> str:
-    """The differences that hold after correction, in a line."""
+def significant(
+    family: Family, better: Mapping[str, str], titles: Mapping[str, str] | None = None
+) -> str:
+    """The differences that hold after correction, in a line; metrics by their titles, if given."""
     wins: dict[tuple[str, str], list[str]] = {}
     for c in family.comparisons:
         found = better_of(c, better[c.metric], family.level)
         if found:
-            wins.setdefault(found, []).append(c.metric)
+            wins.setdefault(found, []).append((titles or {}).get(c.metric, c.metric))
     tests = f"{family.tests} test{'s' * (family.tests != 1)}"
     if wins:
         said = (f"{a} over {b} on {_few(names)}" for (a, b), names in wins.items())

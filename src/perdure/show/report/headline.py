@@ -79,7 +79,7 @@ def headline(study: Study) -> dict[str, Any]:
         "level": LEVEL,
         "tests": family.tests,
         "untested": untested(family),
-        "significant": significant(family, better),
+        "significant": significant(family, better, {m.name: title(m).lower() for m in metrics}),
         "without": without_value(study),
         "agents": _ranked(study, metrics),
         "metrics": [_described(m, study.measure) for m in metrics],

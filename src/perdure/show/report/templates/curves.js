@@ -22,7 +22,8 @@ function curvesChart(host) {
   const evaluations = records(DATA.evaluations), learning = records(DATA.learning);
   const index = groupBy(evaluations.concat(learning), (r) => `${r.schedule} ${r.agent}`);
   const way = scheduleChoice(DATA.schedules, index.size, (v) => { state.schedule = v; draw(); });
-  const state = { schedule: way.chosen, rows: DATA.tasks.length > OVERLAID && DATA.agents.length < 25 ? "tasks" : "agents", show: "mean", evaluations: true, learning: true, hidden: new Set() };
+  const rowsFirst = DATA.tasks.length > OVERLAID && DATA.agents.length < 25 ? "tasks" : "agents";
+  const state = { schedule: way.chosen, rows: address.get("rows", rowsFirst), show: address.get("show", "mean"), evaluations: true, learning: true, hidden: new Set(address.get("hide", "").split("|").filter(Boolean)) };
   const tasks = DATA.tasks.map((t) => t.name);
   const singles = DATA.singles.flatMap((c) => c.lifetimes.map((life) => ({ ...life, schedule: c.schedule, from: c, rows: null })));
   const facets = el("div", {});
@@ -158,6 +159,8 @@ function curvesChart(host) {
   if (singles.length && points < 60000) modes.push(["all", "Every lifetime"]);
   for (const key of new Set(singles.map((s) => String(s.seed ?? s.lifetime)))) modes.push([key, singles.some((s) => s.seed !== null) ? `Seed ${key}` : key]);
   const words = new Map(modes);
+  if (!words.has(state.show)) state.show = "mean";
+  if (!["tasks", "agents"].includes(state.rows)) state.rows = rowsFirst;
   const caption = el("p", { class: "muted small" }), note = el("p", { class: "muted small" });
   const explain = () => {
     caption.textContent = state.show === "mean" ? `Marks are evaluations; the faint steps between them are not measured. Bands and bars: 95 % interval of the mean over lifetimes; of up to ${SINGLE} lifetimes the small dots show each.`
@@ -165,7 +168,7 @@ function curvesChart(host) {
       : state.show === "all" ? "A line a lifetime." : "Bands: from the lowest to the highest single experience.";
   };
   const toggles = tasks.map((task) => {
-    const button = el("button", { type: "button", class: "toggle", "aria-pressed": "true", title: task, on: { click: () => {
+    const button = el("button", { type: "button", class: "toggle", "aria-pressed": String(!state.hidden.has(task)), title: task, on: { click: () => {
       state.hidden.has(task) ? state.hidden.delete(task) : state.hidden.add(task);
       button.setAttribute("aria-pressed", String(!state.hidden.has(task)));
       redraw();
@@ -177,7 +180,7 @@ function curvesChart(host) {
     toggles.forEach((b) => b.setAttribute("aria-pressed", String(on)));
     redraw();
   } } }, on ? "all" : "none");
-  const redraw = () => { draw(new Map(views.map((v) => [v.schedule, v.x]))); explain(); };
+  const redraw = () => { address.set("hide", [...state.hidden].join("|"), ""); draw(new Map(views.map((v) => [v.schedule, v.x]))); explain(); };
   const zoom = (act) => () => { for (const v of views) { const chart = [...v.charts][0]; if (chart) act(chart); } };
   // What had been learned, not the place on the axis, where evaluations take room too.
   const axes = new Map(DATA.schedules.map((c) => [c.schedule, axisOf(c)]));
@@ -190,8 +193,8 @@ function curvesChart(host) {
   put(host,
     el("div", { class: "controls" }, [
       way.control,
-      tasks.length > 1 ? segments("A row", [["tasks", "A row a task"], ["agents", "A row an agent"]], state.rows, (v) => { state.rows = v; redraw(); }) : null,
-      choice("Show", modes, state.show, (v) => { state.show = v; redraw(); }),
+      tasks.length > 1 ? segments("A row", [["tasks", "A row a task"], ["agents", "A row an agent"]], state.rows, (v) => { state.rows = v; address.set("rows", v, rowsFirst); redraw(); }) : null,
+      choice("Show", modes, state.show, (v) => { state.show = v; address.set("show", v, "mean"); redraw(); }),
       check("Evaluations", true, (on) => { state.evaluations = on; redraw(); }),
       check("Learning", true, (on) => { state.learning = on; redraw(); }),
       el("span", { class: "tools" }, [

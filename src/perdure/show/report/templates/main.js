@@ -1,8 +1,10 @@
 // The page comes to life.
 const root = document.documentElement;
+if (["light", "dark"].includes(address.get("mode"))) root.dataset.theme = address.get("mode");
 document.getElementById("theme").addEventListener("click", () => {
   const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   root.dataset.theme = dark ? "light" : "dark";
+  address.set("mode", root.dataset.theme, "");
 });
 adoptTitles(document.body);
 
@@ -74,7 +76,7 @@ if (filming) {
 
 const CHARTS = { curves: curvesChart, experts: expertsChart, matrix: matrixChart, transfer: transferChart, forgetting: forgettingChart, distributions: distributionsChart, profiles: profilesChart, improvement: improvementChart, benchmarks: benchmarksChart };
 for (const host of document.querySelectorAll("[data-chart]")) {
-  whenSeen(host, () => { CHARTS[host.dataset.chart](host); host.dataset.drawn = ""; });
+  whenSeen(host, () => { CHARTS[host.dataset.chart](host); shareTools(host); host.dataset.drawn = ""; });
 }
 // Links within the page: what is above the target is drawn first, or it would grow and push it away.
 document.addEventListener("click", (e) => {
@@ -82,8 +84,8 @@ document.addEventListener("click", (e) => {
   const target = link && document.getElementById(link.getAttribute("href").slice(1));
   if (target) drawBefore(target);
 });
-if (location.hash.length > 1) {
-  const target = document.getElementById(location.hash.slice(1));
+if (address.place) {
+  const target = document.getElementById(address.place);
   if (target) { drawBefore(target); target.scrollIntoView(); }
 }
 // A name that is cut down to nothing is not shown; the colour and the legend tell.
