@@ -27,7 +27,18 @@ from perdure.store.plain import visible
 __all__ = ["TEMPLATES", "PageSection", "clean", "embedded", "number", "render"]
 
 TEMPLATES = Path(__file__).parent / "templates"
-SCRIPTS = ("base", "draw", "share", "line", "curves", "experts", "heatmaps", "rows", "benchmarks", "main")
+SCRIPTS = (
+    "base",
+    "draw",
+    "share",
+    "line",
+    "curves",
+    "experts",
+    "heatmaps",
+    "rows",
+    "benchmarks",
+    "main",
+)
 STRIP = 400
 """Blocks that a strip shows one by one; of more, neighbours are drawn together."""
 
