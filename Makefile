@@ -10,8 +10,9 @@ $(READY): pyproject.toml constraints.txt scripts/setup.sh
 	@bash scripts/setup.sh
 
 demo: $(READY)
-	@$(BIN)/perdure run demo.toml
-	@$(BIN)/perdure report runs/demo
+	@$(BIN)/perdure run demo-experts.toml --quiet
+	@$(BIN)/perdure run demo.toml --films 1
+	@$(BIN)/perdure report runs/demo --ste runs/demo-experts
 
 # The tests compare with the real l2logger and l2metrics, in an environment of their own.
 test: $(READY)

@@ -63,7 +63,7 @@ def test_tables_for_programs_are_made_without_rich(run, verb):
     command = [sys.executable, "-X", "importtime", "-m", "perdure", verb, str(run)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert {"measure": "q/0", "compare": "differences"}[verb] in done.stdout
+    assert {"measure": "q/0", "compare": "No difference"}[verb] in done.stdout
     assert "perdure.cli.measuring" in done.stderr and "rich" not in done.stderr
 
 
@@ -171,7 +171,9 @@ def test_compare_says_when_there_are_too_few(run, tmp_path):
     few = tmp_path / "few"
     shutil.copytree(run, few, ignore=shutil.ignore_patterns("2"))
     done = perdure("compare", str(few), "--metric", "gem.acc")
-    assert "too few to tell" in done.stdout
+    assert "No difference can be told: too few lifetimes" in done.stdout
+    assert "too few to tell" not in done.stdout
+    assert "too few to tell" in perdure("compare", str(few), "--metric", "gem.acc", "--all").stdout
 
 
 def test_runs_of_different_curricula_do_not_compare(run, tmp_path):
@@ -192,7 +194,8 @@ def test_the_same_agent_in_two_runs_stays_two(run, tmp_path):
     assert done.returncode == 0, done.stderr
     found = strict(file)
     agents = {s["agent"] for s in found["summaries"]}
-    assert agents == {"run/q", "run/random", "again/q", "again/random"}
+    # Where there are two others, chance is a reference and no contestant.
+    assert agents == {"run/q", "again/q"} and "again/random (reference)" in done.stdout
     same = next(c for c in found["comparisons"] if {c["a"], c["b"]} == {"run/q", "again/q"})
     assert "identical in every lifetime" in same["verdict"]
 

@@ -29,7 +29,10 @@ def test_report_with_films_and_figures(filmed, tmp_path):
     text = page.read_text()
     assert f"report: {page}" in done.stdout and "toy/compass" in text
     index = json.loads((filmed / "q/0/_video/index.json").read_text())
-    assert len(index["films"]) == 9
+    # First, best and worst of three tasks, and each before, right after learning, later and at the end.
+    whiches = [film["which"] for film in index["films"]]
+    assert [whiches.count(w) for w in ("first", "best", "worst")] == [3, 3, 3]
+    assert [whiches.count(w) for w in ("before", "learned", "later", "end")] == [3, 3, 0, 2]
     # An episode that is the first and the best is there once.
     files = {film["file"] for film in index["films"]}
     assert text.count("data:video/mp4;base64,") == len(files)

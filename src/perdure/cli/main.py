@@ -1,5 +1,5 @@
-"""``perdure``: run, sweep, watch, view, measure, compare, report, leaderboard, export, play, gallery,
-ls, check, doctor."""
+"""``perdure``: run, sweep, watch, view, measure, compare, report, animate, leaderboard, export, play,
+gallery, ls, check, doctor."""
 
 from __future__ import annotations
 
@@ -16,6 +16,16 @@ import perdure
 from perdure.errors import Interrupted, PerdureError
 
 PARTS = ("suites", "curricula", "agents", "strategies", "metrics", "executors")
+
+
+PURPOSES = {
+    "Run": ("run", "sweep", "check", "generate", "demos", "eval", "serve"),
+    "Look": ("watch", "view", "play", "gallery"),
+    "Measure": ("measure", "compare", "leaderboard"),
+    "Share": ("report", "animate", "export"),
+    "Find out": ("ls", "doctor"),
+}
+"""The commands by what one does with them, as ``--help`` lists them; others come under *More*."""
 
 
 class AnyPath(click.Path):
@@ -37,7 +47,23 @@ class AnyPath(click.Path):
 
 
 class Group(click.Group):
-    """Prints Perdure's own errors as one sentence, without a traceback."""
+    """Lists commands by purpose, and prints Perdure's own errors as one sentence, without a traceback."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands under what one does with them."""
+        names = self.list_commands(ctx)
+        named = {name for group in PURPOSES.values() for name in group}
+        groups = {**PURPOSES, "More": tuple(n for n in names if n not in named)}
+        limit = formatter.width - 6 - max(map(len, names))
+        for title, group in groups.items():
+            rows = [
+                (name, command.get_short_help_str(limit))
+                for name in group
+                if (command := self.get_command(ctx, name)) is not None and not command.hidden
+            ]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows, col_max=12)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -74,13 +100,22 @@ def main(debug: bool) -> None:
 @click.option("--experts/--no-experts", default=None, help="Also run the single-task experts.")
 @click.option("--hide-tasks/--show-tasks", default=None, help="Hide task identity from agents.")
 @click.option("--checkpoint", type=int, help="Commit every so many steps (50000).")
-@click.option("--video", is_flag=True, help="Film the first, best and worst evaluations.")
+@click.option("--video", is_flag=True,
+              help="Film evaluations: before and after learning, at the end, best and worst.")  # fmt: skip
+@click.option("--films", type=click.IntRange(1), metavar="N",
+              help="Film N lifetimes of each agent alone, and no experts.")  # fmt: skip
 @click.option("--mix-code", is_flag=True, help="Also if code changed since earlier lifetimes.")
 @click.option("--debug", is_flag=True,
               help="Print tracebacks; with --executor serial, open a debugger where it fails.")  # fmt: skip
 @click.option("--quiet", "-q", is_flag=True, help="No progress, no table.")
 def run(
-    curriculum: str | None, video: bool, mix_code: bool, debug: bool, quiet: bool, **flags: Any
+    curriculum: str | None,
+    video: bool,
+    films: int | None,
+    mix_code: bool,
+    debug: bool,
+    quiet: bool,
+    **flags: Any,
 ) -> None:
     """Run agents through CURRICULUM: its name, a task's, file.py:function, or spec.toml.
 
@@ -93,7 +128,7 @@ def run(
     from perdure.cli import verbs
 
     click.get_current_context().find_root().params["debug"] |= debug
-    sys.exit(verbs.run(curriculum, quiet, flags, video, mix_code, debug))
+    sys.exit(verbs.run(curriculum, quiet, flags, video, mix_code, debug, films or 0))
 
 
 @main.command()
@@ -199,12 +234,14 @@ def measure(
 @click.argument("folders", type=AnyPath(), nargs=-1, required=True)
 @click.option("--baseline", help="Compare every agent with this one alone.")
 @click.option("--anyway", is_flag=True, help="Also if the curricula differ.")
+@click.option("--all", "every", is_flag=True, help="Also the differences that cannot be told.")
 @_partial
 @_measuring
 def compare(
     folders: tuple[Path, ...],
     baseline: str | None,
     anyway: bool,
+    every: bool,
     partial: bool,
     preset: str,
     ste: tuple[str, ...],
@@ -212,13 +249,14 @@ def compare(
     json_file: Path | None,
     **flags: Any,
 ) -> None:
-    """Compare agents over their lifetimes: intervals, effect sizes, corrected significance."""
+    """Compare agents over their lifetimes: a verdict, intervals, corrected significance."""
     _one_thread()
     from perdure.cli import measuring
 
-    sys.exit(
-        measuring.compare(folders, preset, ste, names, baseline, anyway, flags, json_file, partial)
+    code = measuring.compare(
+        folders, preset, ste, names, baseline, anyway, flags, json_file, partial, every
     )
+    sys.exit(code)
 
 
 @main.command()
@@ -280,6 +318,22 @@ def report(
     from perdure.cli import showing
 
     sys.exit(showing.report(folders, out, figures, title, ste, anyway, partial))
+
+
+@main.command()
+@click.argument("folder", metavar="RUN", type=AnyPath())
+@click.option("--agent", "-a", "agents", multiple=True, help="A row (who kept least and most).")
+@click.option("--task", help="Its films (the first that was learned).")
+@click.option("--out", "-o", type=AnyPath(), required=True, help="The GIF.")
+def animate(folder: Path, agents: tuple[str, ...], task: str | None, out: Path) -> None:
+    """Make a looping picture of what agents kept, from the films of RUN.
+
+    The same episode of a task: just learned, two tasks later, at the end of life; a row an agent.
+    """
+    _one_thread()
+    from perdure.cli import showing
+
+    sys.exit(showing.animate(folder, agents, task, out))
 
 
 @main.command()

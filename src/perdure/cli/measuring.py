@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from perdure.show.measured import (
     remarks,
     scores_table,
     shown_columns,
+    verdict_lines,
     verdicts_table,
 )
 from perdure.store.layout import RunFolder, is_run
@@ -107,16 +107,21 @@ def compare(
     flags: Mapping[str, Any],
     json_file: Path | None,
     partial: bool = False,
+    every: bool = False,
 ) -> int:
-    """Agents × metrics with intervals and corrected significance."""
+    """A verdict, agents × metrics with intervals, and the differences that hold after correction."""
     results, family, better = compared(paths, preset, ste, names, baseline, anyway, flags)
     code = lacking(results.failed, partial)
     if family is None:
         tell("nothing could be measured")
         return 1
+    for line in verdict_lines(results, family, better):
+        remark(line)
     estimates_table(results, family, better).show()
-    verdicts_table(family, better).show()
-    for line in remarks(results, [s.metric for s in family.summaries]):
+    found = verdicts_table(family, better, every)
+    if found.rows:
+        found.show()
+    for line in remarks(results, list(better)):
         remark(line)
     if json_file is not None:
         found = {"preset": results.preset, "measure": results.measure, **family.as_dict()}
@@ -137,23 +142,16 @@ def compared(
 ) -> tuple[Results, Family | None, dict[str, str]]:
     """What ``perdure compare`` shows: the results, the comparisons if there are any, and which way each
     metric is better."""
-    from perdure.measure.compare import compare_metrics
+    from perdure.measure.contest import contest
     from perdure.measure.l2m import CORE
 
     asked = names or ([] if preset == "paper" else CORE)
     results = measured(paths, preset, ste, asked, flags, not anyway, quiet)
-    chosen = names or results.headline or CORE
-    better: dict[str, str] = {m.name: m.better for m in choose(chosen)}
+    chosen = choose(names or results.leading or results.headline or CORE)
+    better: dict[str, str] = {m.name: m.better for m in chosen}
     if not results.lifetimes:
         return results, None, better
-    table = results.table()
-    if not names:
-        table = {m: table[m] for m in chosen if m in table}
-    defined = {
-        m: scores for m, scores in table.items()
-        if any(not isnan(v) for seeds in scores.values() for v in seeds.values())
-    }  # fmt: skip
-    return results, compare_metrics(defined or table, baseline=baseline), better
+    return results, contest(results, chosen, baseline=baseline), better
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""The bodies of report, leaderboard and view."""
+"""The bodies of report, animate, leaderboard and view."""
 
 from __future__ import annotations
 
@@ -32,6 +32,18 @@ def report(
         written = write_figures(study, figures)
         say(f"{len(written)} files: {figures}")
     return lacking(study.lacking, partial)
+
+
+def animate(folder: Path, agents: Sequence[str], task: str | None, out: Path) -> int:
+    """A looping picture of the same episode over the life of agents."""
+    from perdure.show.animation import animation
+    from perdure.show.report import load
+    from perdure.store.files import write_output
+
+    data = animation(load([folder], choose(())), agents, task)
+    write_output(out, data)
+    say(f"animation: {out} ({len(data) / 1e6:.1f} MB)")
+    return 0
 
 
 def leaderboard(

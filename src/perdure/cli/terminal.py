@@ -29,6 +29,8 @@ def lacking(problems: Mapping[str, str], partial: bool, said: bool = False) -> i
 
 def remark(text: str, style: str = "") -> None:
     """A paragraph on standard output, broken between words on a terminal, one line elsewhere."""
+    if not text:
+        return
     if not sys.stdout.isatty():
         say(text)
         return

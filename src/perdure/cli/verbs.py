@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 from perdure import registry
-from perdure.cli.terminal import say, tell
+from perdure.cli.terminal import remark, say, tell
 from perdure.errors import Interrupted, SpecError
 from perdure.show.screen import SafeConsole
 from perdure.specs import Spec
@@ -29,6 +29,7 @@ def run(
     video: bool = False,
     mix_code: bool = False,
     debug: bool = False,
+    films: int = 0,
 ) -> int:
     """Plan, execute, summarise."""
     from perdure.run.executors import make_executor
@@ -36,7 +37,7 @@ def run(
     from perdure.run.plan import make_plan
     from perdure.run.signals import interruptible
     from perdure.show.live import LiveView
-    from perdure.show.summary import by_task, summarise
+    from perdure.show.summary import by_task, kept_sentence, summarise
     from perdure.store.run import Run
 
     spec = _spec(curriculum, {k: v for k, v in flags.items() if v not in (None, ())})
@@ -45,7 +46,7 @@ def run(
     try:
         with interruptible():
             plan = replace(make_plan(spec), mix_code=mix_code)
-            prepare(plan, video)
+            prepare(plan, video or films > 0)
             count, where = len(plan.jobs), escape(str(plan.path))
             what = escape(plan.spec.curriculum)
             many = f"{count} lifetime{'s' * (count != 1)}"
@@ -53,7 +54,9 @@ def run(
             # A debugger and a table that is drawn anew would fight for the terminal.
             quiet_view = SafeConsole(stderr=True, quiet=quiet or debug)
             with LiveView(plan.path, quiet_view):
-                outcomes = execute(plan, video=video, prepared=True, debug=debug)
+                outcomes = execute(
+                    plan, video=video or films > 0, prepared=True, debug=debug, filmed=films
+                )
     except Interrupted as e:
         again = shlex.join(["perdure", *sys.argv[1:]])
         tell(f"\nstopped by signal {e.signum}; nothing is lost. To resume: {again}")
@@ -63,6 +66,7 @@ def run(
     if not quiet and len(failed) < len(outcomes):
         by_task(finished).show()
         summarise(finished)[0].show()
+        remark(kept_sentence(finished))
     _tell_repeats(finished, [o.job.id for o in outcomes if o.status == "done"], quiet)
     for o in failed:
         tell(f"failed: {o.job.id}: {o.error}")
@@ -78,6 +82,7 @@ def run(
         tell(f"to repeat it from its last commit, in a debugger: {_in_debugger(sys.argv[1:])}")
     if not quiet:
         say(f"rows: {plan.path}")
+        say(f"next: perdure report {shlex.quote(str(plan.path))}")
     return 1 if failed else 0
 
 

@@ -20,6 +20,7 @@ from perdure.arrays import Array
 from perdure.errors import MeasureError, UnknownName
 from perdure.measure.stats import (
     LARGEST,
+    Bounds,
     Estimate,
     both_samples,
     check_level,
@@ -221,7 +222,11 @@ def compare(
 
 
 def compare_metrics(
-    scores: Mapping[str, Scores], *, baseline: str | None = None, level: float = 0.95
+    scores: Mapping[str, Scores],
+    *,
+    baseline: str | None = None,
+    level: float = 0.95,
+    bounds: Mapping[str, Bounds] | None = None,
 ) -> Family:
     """Each agent's mean, and each pair of agents (or each agent and ``baseline``) on each metric.
 
@@ -233,8 +238,12 @@ def compare_metrics(
     of freedom carries the whole test: the limits are 12.7 standard errors wide, and normality
     cannot be judged. Such a comparison keeps its interval and has no p value, so that it does not
     count in the correction. Scores that do not vary are told apart before that, from two on.
+
+    ``bounds`` says what the values of some metrics lie between: no interval reaches beyond that, nor
+    one of a difference beyond what two such values can differ by.
     """
     check_level(level)
+    limits = bounds or {}
     agents = list(dict.fromkeys(agent for by_agent in scores.values() for agent in by_agent))
     if baseline is not None and baseline not in agents:
         raise UnknownName("baseline", baseline, agents, f"Agents here: {', '.join(agents)}.")
@@ -250,12 +259,21 @@ def compare_metrics(
                         "or NaN where it is undefined"
                     )
     summaries = tuple(
-        Summary(metric, agent, mean_interval(list(by_agent.get(agent, {}).values()), level))
+        Summary(
+            metric,
+            agent,
+            mean_interval(list(by_agent.get(agent, {}).values()), level, limits.get(metric)),
+        )
         for metric, by_agent in scores.items()
         for agent in agents
     )
     found = [
-        (metric, a, b, *_contrast(by_agent.get(a, {}), by_agent.get(b, {}), level))
+        (
+            metric,
+            a,
+            b,
+            *_contrast(by_agent.get(a, {}), by_agent.get(b, {}), level, limits.get(metric)),
+        )
         for metric, by_agent in scores.items()
         for a, b in pairs
     ]
@@ -269,13 +287,18 @@ def compare_metrics(
 
 
 def _contrast(
-    a: Mapping[int, float], b: Mapping[int, float], level: float
+    a: Mapping[int, float], b: Mapping[int, float], level: float, bounds: Bounds | None
 ) -> tuple[Difference, Effect]:
-    """Two agents on one metric, in pairs where their seeds allow it."""
+    """Two agents on one metric, in pairs where their seeds allow it. The test's interval is cut to what
+    two values can differ by, which takes nothing from what it covers."""
     shared = sum(not isnan(a[seed]) and not isnan(b[seed]) for seed in a.keys() & b.keys())
     paired = a.keys() == b.keys() and shared >= 2
     x, y = list(a.values()), [b[seed] for seed in (a if paired else b)]
     differ = difference(x, y, paired=paired, level=level)
+    if bounds is not None:
+        most = bounds[1] - bounds[0]
+        low, high = (float(np.clip(v, -most, most)) for v in (differ.low, differ.high))
+        differ = replace(differ, low=low, high=high)
     if _too_few(differ):
         differ = replace(differ, p=nan, reason=f"{_sizes(differ)} are too few to tell")
     return differ, effect_size(x, y, paired=paired)

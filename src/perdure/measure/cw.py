@@ -41,8 +41,9 @@ def _over_stages(found: Sequence[tuple[Moment, str]]) -> Score:
 
 
 @metric(
-    "cw.performance", better="higher", needs=("learning", "evaluations"), title="Final performance"
-)
+    "cw.performance", better="higher", needs=("learning", "evaluations"), title="Final performance",
+    bounds="measure",
+)  # fmt: skip
 def performance(life: LifetimeData) -> Score:
     """Mean score on the learned tasks at the end of life.
 
@@ -53,7 +54,10 @@ def performance(life: LifetimeData) -> Score:
     return mean_over_tasks(values, table.hole((-1, task) for task in tasks))
 
 
-@metric("cw.forgetting", better="lower", needs=("learning", "evaluations"), title="Forgetting")
+@metric(
+    "cw.forgetting", better="lower", needs=("learning", "evaluations"), title="Forgetting",
+    bounds="difference", keeping=True,
+)  # fmt: skip
 def forgetting(life: LifetimeData) -> Score:
     """How much of the score at the end of a task's own stage is gone at the end of life.
 

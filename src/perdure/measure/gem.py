@@ -12,7 +12,7 @@ from math import nan
 from perdure.measure.metric import LifetimeData, Score, mean_over_tasks, metric
 
 
-@metric("gem.acc", better="higher", needs=("learning", "evaluations"))
+@metric("gem.acc", better="higher", needs=("learning", "evaluations"), bounds="measure")
 def acc(life: LifetimeData) -> Score:
     """Mean score on the learned tasks after the last stage.
 
@@ -24,7 +24,9 @@ def acc(life: LifetimeData) -> Score:
     return mean_over_tasks(values, table.hole((-1, task) for task in tasks))
 
 
-@metric("gem.bwt", better="higher", needs=("learning", "evaluations"))
+@metric(
+    "gem.bwt", better="higher", needs=("learning", "evaluations"), bounds="difference", keeping=True
+)
 def bwt(life: LifetimeData) -> Score:
     """What later learning added to earlier tasks; negative for forgetting.
 
@@ -41,7 +43,7 @@ def bwt(life: LifetimeData) -> Score:
     return mean_over_tasks(values, table.hole((i, t) for j, t in earlier for i in (j, -1)))
 
 
-@metric("gem.fwt", better="higher", needs=("learning", "initial"))
+@metric("gem.fwt", better="higher", needs=("learning", "initial"), bounds="difference")
 def fwt(life: LifetimeData) -> Score:
     """What earlier learning added to a task before its own stage.
 

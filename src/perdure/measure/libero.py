@@ -76,7 +76,10 @@ def _with_note(score: Score, curves: dict[str, Array]) -> Score:
     return replace(score, notes=(*score.notes, note))
 
 
-@metric("libero.fwt", better="higher", needs=("learning", "evaluations"), title="FWT")
+@metric(
+    "libero.fwt", better="higher", needs=("learning", "evaluations"), title="FWT",
+    bounds="measure",
+)  # fmt: skip
 def fwt(life: LifetimeData) -> Score:
     """How quickly new tasks are learned: the mean of each task's curve in its own stage.
 
@@ -90,7 +93,10 @@ def fwt(life: LifetimeData) -> Score:
     return _with_note(mean_over_tasks(values, _never(curves)), curves)
 
 
-@metric("libero.nbt", better="lower", needs=("learning", "evaluations"), title="NBT")
+@metric(
+    "libero.nbt", better="lower", needs=("learning", "evaluations"), title="NBT",
+    bounds="difference", keeping=True,
+)  # fmt: skip
 def nbt(life: LifetimeData) -> Score:
     """How much of the best score on a task is lost in later stages; negative for a gain.
 
@@ -110,7 +116,10 @@ def nbt(life: LifetimeData) -> Score:
     return mean_over_tasks(values, _never(earlier) or _missing_later(life))
 
 
-@metric("libero.auc", better="higher", needs=("learning", "evaluations"), title="AUC")
+@metric(
+    "libero.auc", better="higher", needs=("learning", "evaluations"), title="AUC",
+    bounds="measure",
+)  # fmt: skip
 def auc(life: LifetimeData) -> Score:
     """Mean score on a task from its own stage to the end of life.
 

@@ -136,6 +136,23 @@ class Matrix:
         rows = [i for i, past in enumerate(self.learned) if not past]
         return float(np.nanmean(self.values[rows[0]])) if rows else nan
 
+    def initial_by_task(self) -> dict[str, float]:
+        """For each task that was evaluated before any learning: its score then."""
+        rows = [i for i, past in enumerate(self.learned) if not past]
+        scores = self.values[rows[0]] if rows else ()
+        return {t: float(v) for t, v in zip(self.tasks, scores, strict=False) if not np.isnan(v)}
+
+    def could_be_forgotten(self) -> tuple[str, ...]:
+        """The learned tasks that were evaluated again after others had been learned: of the rest, such
+        as the task that was learned last, nothing can be forgotten."""
+        out = []
+        for i, j in self._after_own():
+            row = int(np.flatnonzero(~np.isnan(self.values[:, j]))[-1])
+            since = self.learned[row][len(self.learned[i]) :]
+            if any(task != self.tasks[j] for task in since):
+                out.append(self.tasks[j])
+        return tuple(out)
+
     def _after_own(self) -> list[tuple[int, int]]:
         """For each learned task: (row of the first evaluation after it was last learned,
         column)."""

@@ -88,7 +88,7 @@ def by_stage(found: Mapping[str, Adaptation]) -> Score:
     return Score(float(np.mean(list(means.values()))), stages=means)
 
 
-@metric("meta.before", better="higher", title="Before adapting")
+@metric("meta.before", better="higher", title="Before adapting", bounds="measure")
 def before(life: LifetimeData) -> Score:
     """Score on test tasks as the agent is, before it adapts to them.
 
@@ -98,7 +98,7 @@ def before(life: LifetimeData) -> Score:
     return over_tasks(adaptations(life.history, life.measure), lambda a: a.before, reason)
 
 
-@metric("meta.after", better="higher", title="After adapting")
+@metric("meta.after", better="higher", title="After adapting", bounds="measure")
 def after(life: LifetimeData) -> Score:
     """Score on test tasks after all adaptation episodes.
 
@@ -108,7 +108,7 @@ def after(life: LifetimeData) -> Score:
     return over_tasks(adaptations(life.history, life.measure), lambda a: a.after, reason)
 
 
-@metric("meta.gain", better="higher", title="Gain by adapting")
+@metric("meta.gain", better="higher", title="Gain by adapting", bounds="difference")
 def gain(life: LifetimeData) -> Score:
     """What adaptation brings: the score on test tasks after it less that before.
 
@@ -118,7 +118,7 @@ def gain(life: LifetimeData) -> Score:
     return over_tasks(adaptations(life.history, life.measure), lambda a: a.after - a.before, reason)
 
 
-@metric("meta.adaptation", better="higher", title="While adapting")
+@metric("meta.adaptation", better="higher", title="While adapting", bounds="measure")
 def adaptation(life: LifetimeData) -> Score:
     """Score on test tasks before, in each episode of and after adaptation: the mean over stages.
 

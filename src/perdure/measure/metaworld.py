@@ -16,7 +16,9 @@ from perdure.measure.metric import LifetimeData, Score, metric
 from perdure.measure.summary import final_rates
 
 
-@metric("metaworld.success", better="higher", needs=("success",), title="Success")
+@metric(
+    "metaworld.success", better="higher", needs=("success",), title="Success", bounds=(0.0, 1.0)
+)
 def success(life: LifetimeData) -> Score:
     """Share of episodes that succeed at any step, at the last evaluation of each task.
 
@@ -25,7 +27,7 @@ def success(life: LifetimeData) -> Score:
     return final_rates(life, "success")
 
 
-@metric("metaworld.success_end", better="higher")
+@metric("metaworld.success_end", better="higher", bounds=(0.0, 1.0))
 def success_end(life: LifetimeData) -> Score:
     """Share of episodes that succeed at their last step, at the last evaluation of each task.
 
@@ -34,7 +36,10 @@ def success_end(life: LifetimeData) -> Score:
     return final_rates(life, "success_end")
 
 
-@metric("metaworld.success_before", better="higher", needs=("success",), title="Before adapting")
+@metric(
+    "metaworld.success_before", better="higher", needs=("success",), title="Before adapting",
+    bounds=(0.0, 1.0),
+)  # fmt: skip
 def success_before(life: LifetimeData) -> Score:
     """Share of episodes of test tasks that succeed before the agent has adapted to them.
 
@@ -45,7 +50,10 @@ def success_before(life: LifetimeData) -> Score:
     return over_tasks(adaptations(life.history, "success"), lambda a: a.before, reason)
 
 
-@metric("metaworld.adaptation", better="higher", needs=("success",), title="Success while adapting")
+@metric(
+    "metaworld.adaptation", better="higher", needs=("success",), title="Success while adapting",
+    bounds=(0.0, 1.0),
+)  # fmt: skip
 def adaptation(life: LifetimeData) -> Score:
     """Share of test tasks done before, in each episode of and after adaptation: mean over stages.
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from perdure.errors import MeasureError, UnknownName
 from perdure.measure.matrix import Matrix, evaluation_matrix
-from perdure.measure.stats import Estimate, mean_interval, share_interval
+from perdure.measure.stats import Bounds, Estimate, mean_interval, share_interval
 from perdure.store.history import History
 
 if TYPE_CHECKING:
@@ -33,6 +33,12 @@ Better = Literal["higher", "lower"]
 Scorer: TypeAlias = Callable[[History], Mapping[str, "Score"]]
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
+
+
+MEASURE_BOUNDS: Mapping[str, Bounds] = {
+    "success": (0.0, 1.0), "success_end": (0.0, 1.0), "accuracy": (0.0, 1.0),
+}  # fmt: skip
+"""What measures of performance lie between by their nature."""
 
 
 class Moment(NamedTuple):
@@ -137,6 +143,13 @@ class Metric:
     function: Callable[[LifetimeData], Score | float | Mapping[str, float]]
     title: str = ""
     """What people call it; as a column's head."""
+    bounds: Bounds | Literal["measure", "difference"] | None = None
+    """What its values lie between: two numbers, what the measure does, or what a difference of two
+    scores does; None where nothing bounds them."""
+    keeping: bool = False
+    """Whether it says how much is kept of what was learned: who learned nothing cannot win on it."""
+    unit: str = ""
+    """What its values are in, where that is neither the measure nor a difference of it."""
     benchmark: Benchmark | None = field(default=None, compare=False, repr=False)
     """How the benchmark that it belongs to shows its results."""
 
@@ -153,6 +166,24 @@ class Metric:
             if need not in NEEDS:
                 raise UnknownName(f"need of metric {self.name}", need, NEEDS, f"(of {list(NEEDS)})")
 
+    def bounds_with(self, measure: str) -> Bounds | None:
+        """What its values lie between when performance is measured by ``measure``."""
+        if not isinstance(self.bounds, str):
+            return self.bounds
+        of_measure = MEASURE_BOUNDS.get(measure)
+        if of_measure is None or self.bounds == "measure":
+            return of_measure
+        width = of_measure[1] - of_measure[0]
+        return -width, width
+
+    def unit_with(self, measure: str) -> str:
+        """What its values are in when performance is measured by ``measure``."""
+        if self.unit or not self.bounds:
+            return self.unit
+        if self.bounds in ("measure", "difference"):
+            return measure if self.bounds == "measure" else f"difference in {measure}"
+        return f"from {self.bounds[0]:g} to {self.bounds[1]:g}"
+
     def __call__(self, life: LifetimeData) -> Score:
         """The score; NaN with the reason where a need is not met."""
         for need in self.needs:
@@ -168,24 +199,33 @@ class Metric:
 
 
 def metric(
-    name: str, *, better: Better, needs: Sequence[str] = (), title: str = ""
+    name: str,
+    *,
+    better: Better,
+    needs: Sequence[str] = (),
+    title: str = "",
+    bounds: Bounds | Literal["measure", "difference"] | None = None,
+    keeping: bool = False,
+    unit: str = "",
 ) -> Callable[[Callable[[LifetimeData], Score | float | Mapping[str, float]]], Metric]:
     """Turn a function of a :class:`LifetimeData` into a metric. It gives a Score, a number, or one number a
     task; its docstring's first line says what it measures."""
 
     def decorate(function: Callable[[LifetimeData], Score | float | Mapping[str, float]]) -> Metric:
         about = (function.__doc__ or "").strip().split("\n")[0]
-        return Metric(name, about, better, tuple(needs), function, title)
+        return Metric(name, about, better, tuple(needs), function, title, bounds, keeping, unit)
 
     return decorate
 
 
-def estimate(scores: Sequence[Score], level: float = 0.95) -> Estimate:
-    """The mean over lifetimes with its interval: Student's over lifetimes, or Wilson's over episodes
-    where the agents only were evaluated."""
+def estimate(
+    scores: Sequence[Score], level: float = 0.95, bounds: Bounds | None = None
+) -> Estimate:
+    """The mean over lifetimes with its interval: of ``mean_interval``, or Wilson's over episodes where
+    the agents only were evaluated."""
     if scores and all(s.trials for s in scores):
         return share_interval([trial for s in scores for trial in s.trials], len(scores), level)
-    return mean_interval([s.value for s in scores], level)
+    return mean_interval([s.value for s in scores], level, bounds)
 
 
 def mean_over_tasks(values: Mapping[str, float], reason: str = "") -> Score:

@@ -37,7 +37,10 @@ def _grid(life: LifetimeData) -> tuple[Array, str]:
     return np.ones((n, n), bool), table.irregular
 
 
-@metric("openloris.accuracy", better="higher", needs=("learning", "evaluations"), title="Accuracy")
+@metric(
+    "openloris.accuracy", better="higher", needs=("learning", "evaluations"), title="Accuracy",
+    bounds="measure",
+)  # fmt: skip
 def accuracy(life: LifetimeData) -> Score:
     """Mean score on the tasks learned so far, over all stages.
 
@@ -47,7 +50,10 @@ def accuracy(life: LifetimeData) -> Score:
     return _mean_of(life, np.tril(grid), why)
 
 
-@metric("openloris.bwt", better="higher", needs=("learning", "evaluations"), title="BWT")
+@metric(
+    "openloris.bwt", better="higher", needs=("learning", "evaluations"), title="BWT",
+    bounds="measure",
+)  # fmt: skip
 def bwt(life: LifetimeData) -> Score:
     """Mean score on tasks of earlier stages, over all stages.
 
@@ -57,7 +63,10 @@ def bwt(life: LifetimeData) -> Score:
     return _mean_of(life, np.tril(grid, -1), why or "one task was learned: nothing came after it")
 
 
-@metric("openloris.fwt", better="higher", needs=("learning", "evaluations"), title="FWT")
+@metric(
+    "openloris.fwt", better="higher", needs=("learning", "evaluations"), title="FWT",
+    bounds="measure",
+)  # fmt: skip
 def fwt(life: LifetimeData) -> Score:
     """Mean score on tasks of later stages, over all stages.
 
@@ -72,6 +81,7 @@ def fwt(life: LifetimeData) -> Score:
     better="higher",
     needs=("learning", "evaluations"),
     title="Over-all accuracy",
+    bounds="measure",
 )
 def overall(life: LifetimeData) -> Score:
     """Mean score on all tasks, over all stages.

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from perdure.errors import MeasureError, PerdureError
 from perdure.measure import sources
+from perdure.measure.kept import KeptAgent, kept
 from perdure.measure.l2m import reference
-from perdure.measure.metric import LifetimeData, Metric, Score, estimate
+from perdure.measure.matrix import Matrix
+from perdure.measure.metric import MEASURE_BOUNDS, LifetimeData, Metric, Score, estimate
 from perdure.measure.sources import Found, Source
-from perdure.measure.stats import Estimate
-from perdure.measure.summary import headline
+from perdure.measure.stats import Bounds, Estimate
+from perdure.measure.summary import distinct, headline
 from perdure.store import code
 from perdure.store.code import Record
 from perdure.store.history import History, common_measure
@@ -42,6 +44,8 @@ class Measured:
     reasons: Mapping[str, str] = field(default_factory=dict)
     """For those keys: why one is undefined."""
     notes: tuple[str, ...] = ()
+    chance: bool = False
+    """Whether its agent acts at random."""
     mixed: bool = False
     """Whether its agent's lifetimes ran different code, or it itself did."""
 
@@ -57,6 +61,30 @@ class Results:
     failed: Mapping[str, str]
     headline: tuple[str, ...] = ()
     """The metrics that lead: those of every benchmark, of the tasks' own, and L2M's core."""
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)
+    """What the values of some metrics lie between by their nature."""
+    kept: tuple[KeptAgent, ...] = ()
+    """What each agent learned and kept, who kept most first."""
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """In the order of the lifetimes."""
+        return tuple(dict.fromkeys(life.agent for life in self.lifetimes))
+
+    @property
+    def chance(self) -> tuple[str, ...]:
+        """The agents that act at random: what others are compared with, no contestants."""
+        return tuple(dict.fromkeys(life.agent for life in self.lifetimes if life.chance))
+
+    @property
+    def nothing(self) -> tuple[str, ...]:
+        """The agents that learned no task: they cannot win by keeping."""
+        return tuple(a.agent for a in self.kept if a.nothing)
+
+    @property
+    def leading(self) -> tuple[str, ...]:
+        """The metrics that lead and say something of their own: those with a value, each once."""
+        return tuple(distinct(self.headline, [life.scores for life in self.lifetimes]))
 
     @property
     def mixed(self) -> tuple[str, ...]:
@@ -78,7 +106,9 @@ class Results:
         for life in self.lifetimes:
             for name, score in life.scores.items():
                 found.setdefault((name, life.agent), []).append(score)
-        return {key: estimate(scores, level) for key, scores in found.items()}
+        return {
+            key: estimate(scores, level, self.bounds.get(key[0])) for key, scores in found.items()
+        }
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; NaN where undefined."""
@@ -159,10 +189,12 @@ def measure_reference(
             Measured(
                 source.name, history.agent, history.seed, scores,
                 analysis.metrics, analysis.reasons, (*analysis.notes, *_without(history)),
+                history.chance,
             )
         )  # fmt: skip
     given = {k: v for k, v in asdict(options).items() if k != "perf_measure"}
-    return Results("reference", name, given, marked(lifetimes, codes), failed)
+    bounds = bounds_of(metrics, name)
+    return Results("reference", name, given, marked(lifetimes, codes), failed, bounds=bounds)
 
 
 def _scored(metrics: Sequence[Metric], life: LifetimeData) -> dict[str, Score]:
@@ -225,6 +257,7 @@ def measure_paper(
         return paper.scores(history, options)
 
     lifetimes = []
+    matrices: dict[str, list[Matrix]] = {}
     for name, history in histories.items():
         life = LifetimeData(history, measure, scorer)
         try:
@@ -233,11 +266,27 @@ def measure_paper(
             problems[name] = str(e)
             continue
         notes = (*history.notes, *_without(history))
-        lifetimes.append(Measured(name, history.agent, history.seed, scores, notes=notes))
+        matrices.setdefault(history.agent, []).append(life.matrix)
+        lifetimes.append(
+            Measured(
+                name, history.agent, history.seed, scores, notes=notes, chance=history.chance
+            )
+        )  # fmt: skip
     tasks = dict.fromkeys(task for history in lives for task in history.tasks)
-    leads = tuple(m.name for m in headline(metrics, tasks))
+    adapted = any(history.adapt.any() for history in lives)
+    leads = tuple(m.name for m in headline(metrics, tasks, adapted))
     marks = marked(lifetimes, histories)
-    return Results("paper", measure, paper.describe(options), marks, problems, leads)
+    chance = [life.agent for life in lifetimes if life.chance]
+    return Results(
+        "paper", measure, paper.describe(options), marks, problems, leads,
+        bounds_of(metrics, measure), tuple(kept(matrices, MEASURE_BOUNDS.get(measure), chance)),
+    )  # fmt: skip
+
+
+def bounds_of(metrics: Iterable[Metric], measure: str) -> dict[str, Bounds]:
+    """What the values of the metrics that have bounds lie between."""
+    found = {m.name: m.bounds_with(measure) for m in metrics}
+    return {name: bounds for name, bounds in found.items() if bounds is not None}
 
 
 def marked(lifetimes: Sequence[Measured], histories: Mapping[str, History]) -> tuple[Measured, ...]:

@@ -183,8 +183,9 @@ def _run_sources(run: Run, prefix: str, given: Experts, measure: str | None) -> 
                 r for lives in experts.get(info.agent, {}).values() for e in lives for r in e.code
             )
             return replace(
-                history, experts=own, lost=_lost(history, lost, given), code=(*info.code, *taught)
-            )
+                history, experts=own, lost=_lost(history, lost, given),
+                code=(*info.code, *taught), chance=info.chance,
+            )  # fmt: skip
 
         return load
 

@@ -74,6 +74,15 @@ def t_quantile(df: float, level: float) -> float:
     return float(stdtrit(df, (1 + level) / 2))
 
 
+def t_quantiles(df: float | Array, level: float) -> Array:
+    """``t_quantile`` of each of some degrees of freedom; NaN below one."""
+    from scipy.special import stdtrit
+
+    given = np.asarray(df, dtype=float)
+    found: Array = np.where(given >= 1, stdtrit(np.maximum(given, 1), (1 + level) / 2), nan)
+    return found
+
+
 def check_level(level: float) -> None:
     """Refuse a level of confidence that is not between 0 and 1."""
     if not 0 < level < 1:
@@ -141,10 +150,15 @@ def mean_and_error(x: Array) -> tuple[float, float]:
     return float(x[0] + from_first.mean()), error
 
 
-def mean_interval(x: ArrayLike, level: float = 0.95) -> Estimate:
-    """The mean over lifetimes with Student's t interval; ``x`` holds one score a lifetime.
+Bounds = tuple[float, float]
+"""What a score lies between by its nature."""
 
-    Covers what it says for normal scores at every n ≥ 2.
+
+def mean_interval(x: ArrayLike, level: float = 0.95, bounds: Bounds | None = None) -> Estimate:
+    """The mean over lifetimes with its interval; ``x`` holds one score a lifetime.
+
+    Student's t, which covers what it says for normal scores at every n ≥ 2. Of scores that lie between
+    ``bounds`` it would reach beyond them: theirs is :func:`bounded_limits`.
     """
     check_level(level)
     array = defined(x)
@@ -154,8 +168,49 @@ def mean_interval(x: ArrayLike, level: float = 0.95) -> Estimate:
     n, method = len(kept), "mean, Student t over lifetimes"
     reason = why_undefined(n, dropped)
     value, error = mean_and_error(kept) if n else (nan, nan)
-    half = t_quantile(n - 1, level) * error if n > 1 else nan
+    if n < 2:
+        return Estimate(value, nan, nan, n, dropped, method, reason)
+    if bounds is not None and within(kept, bounds):
+        low, high = bounded_limits(np.array(value), np.array(error), n, level, bounds)
+        method = "mean, Wilson over lifetimes"
+        return Estimate(value, float(low), float(high), n, dropped, method, reason)
+    half = t_quantile(n - 1, level) * error
     return Estimate(value, value - half, value + half, n, dropped, method, reason)
+
+
+def within(x: Array, bounds: Bounds) -> bool:
+    """Whether no score lies outside its bounds, but for rounding."""
+    room = 1e-9 * (bounds[1] - bounds[0])
+    return bool(np.all((x >= bounds[0] - room) & (x <= bounds[1] + room)))
+
+
+def bounded_limits(
+    value: Array, error: Array, n: int | Array, level: float, bounds: Bounds
+) -> tuple[Array, Array]:
+    """Limits of means over ``n`` lifetimes of scores that lie between ``bounds``: Wilson's, with the
+    number of independent observations that would have the standard error (see ``share_limits``).
+
+    Where all lifetimes agree the interval has no width, as Student's: nearly equal scores have a
+    narrow one, and n says how little that may mean.
+
+    Measured coverage at 95 % for success over 5 episodes a task, 4 and 10 tasks, lifetimes that differ
+    little and much, in 20,000 simulations (this / Student's t, which reaches beyond the bounds):
+
+    ==  =============  =============  ==============
+    n   mean 0.5       mean 0.8       mean 0.95
+    ==  =============  =============  ==============
+    3   95–96 / 95–96  95 / 94–95     80–96 / 82–94
+    5   95–96 / 95     95–96 / 94–95  93–96 / 86–95
+    10  95 / 95        95 / 94–95     93–96 / 90–94
+    ==  =============  =============  ==============
+    """
+    low, high = bounds
+    width = high - low
+    varies = np.asarray(error) > 1e-9 * width
+    share, off = (np.asarray(value) - low) / width, np.where(varies, np.asarray(error) / width, 1.0)
+    a, b = share_limits(np.clip(share, 0, 1), off, n, level)
+    a, b = np.where(varies, a, share), np.where(varies, b, share)
+    return low + width * a, low + width * b
 
 
 @overload
@@ -189,12 +244,14 @@ def bootstrap_interval(
     level: float = 0.95,
     draws: int = 2000,
     seed: int = 0,
+    bounds: Bounds | None = None,
 ) -> Estimate:
     """A statistic of lifetimes, or of lifetimes × tasks, with a bootstrap over whole lifetimes.
 
     The limits are value ± t·s·√(n/(n − 1)): s is the standard deviation of the statistic over the
     draws, t Student's quantile with n − 1 degrees of freedom, and the root makes up for resampled
-    lifetimes varying less than new ones. They may lie outside the range of the scores.
+    lifetimes varying less than new ones. Between ``bounds`` they are :func:`bounded_limits` with the
+    standard error s·√(n/(n − 1)); without, they may lie outside the range of the scores.
 
     Chosen by coverage. Measured at 95 % for the IQM of 10 tasks whose scores share their lifetime
     (normal / skewed / bounded scores; 4000 simulations, standard error below 0.7 %):
@@ -230,18 +287,23 @@ def bootstrap_interval(
     if not np.isfinite(drawn).all():
         reason = "the statistic is undefined on some draws of the lifetimes"
         return Estimate(value, nan, nan, n, dropped, method, reason)
-    half = t_quantile(n - 1, level) * mean_and_error(drawn)[1] * sqrt(draws * n / (n - 1))
+    error = mean_and_error(drawn)[1] * sqrt(draws * n / (n - 1))
+    if bounds is not None and within(kept, bounds):
+        low, high = bounded_limits(np.array(value), np.array(error), n, level, bounds)
+        method = f"{draws} bootstrap draws of whole lifetimes, Wilson"
+        return Estimate(value, float(low), float(high), n, dropped, method)
+    half = t_quantile(n - 1, level) * error
     return Estimate(value, value - half, value + half, n, dropped, method)
 
 
-def share_limits(value: Array, error: Array, n: int, level: float) -> tuple[Array, Array]:
+def share_limits(value: Array, error: Array, n: int | Array, level: float) -> tuple[Array, Array]:
     """Limits of shares whose standard error over ``n`` lifetimes is known: Wilson's, with the
     number of independent observations that would have that error.
 
     Where all lifetimes agree there is no error to go by, and the observations are the lifetimes.
     Unlike value ± error these limits stay between 0 and 1, and have width when all agree.
     """
-    t2 = t_quantile(n - 1, level) ** 2
+    t2 = t_quantiles(n - 1, level) ** 2
     varies = error > 1e-9
     inner = value * (1 - value)
     count = np.where(varies & (inner > 0), inner / np.where(varies, error, 1) ** 2, n)

@@ -14,11 +14,22 @@ import numpy as np
 
 from perdure.measure.benchmark import Benchmark
 from perdure.measure.l2m import CORE
-from perdure.measure.metric import LifetimeData, Metric, Score, mean_over_tasks, metric
+from perdure.measure.metric import (
+    MEASURE_BOUNDS,
+    LifetimeData,
+    Metric,
+    Score,
+    mean_over_tasks,
+    metric,
+)
+from perdure.measure.stats import Bounds
 from perdure.names import split_task_id
 
 
-@metric("summary.final", better="higher", needs=("evaluations",), title="Final performance")
+@metric(
+    "summary.final", better="higher", needs=("evaluations",), title="Final performance",
+    bounds="measure",
+)  # fmt: skip
 def final(life: LifetimeData) -> Score:
     """Mean score on the learned tasks at their last evaluation; on all tasks if none was learned.
 
@@ -40,20 +51,48 @@ def final(life: LifetimeData) -> Score:
     return Score(score.value, score.per_task, trials=success(life).trials)
 
 
-@metric("summary.forgetting", better="lower", needs=("final",), title="Forgetting")
+@metric(
+    "summary.forgetting", better="lower", needs=("final",), title="Forgetting",
+    bounds="difference", keeping=True,
+)  # fmt: skip
 def forgetting(life: LifetimeData) -> Score:
-    """Score right after a task was learned minus its score at the end; mean over learned tasks.
+    """Score right after learning minus that at the end, over the tasks that could be forgotten.
 
-    (1/N) Σ_j (R[j, j] − R[end, j]), with R[j, j] the first evaluation after task j was last learned.
+    (1/|F|) Σ_{j∈F} (R[j, j] − R[end, j]), with R[j, j] the first evaluation after task j was last
+    learned. F holds the tasks that were evaluated again after others had been learned, and that were
+    learned at all: above what they were before any learning, by more than a tenth of the scale where
+    the measure has one. The task that was learned last is not among them.
     """
     if len(life.history.learned_tasks) < 2:
         return Score(nan, reason="one task was learned: nothing came after it")
-    gone = life.matrix.acquired_by_task()
-    last = life.matrix.last()
-    return mean_over_tasks({task: gone[task] - last[task] for task in last})
+    exposed = life.matrix.could_be_forgotten()
+    if not exposed:
+        return Score(nan, reason="no task was evaluated again after others had been learned")
+    gone, last = life.matrix.acquired_by_task(), life.matrix.last()
+    never = never_learned(gone, life.matrix.initial_by_task(), MEASURE_BOUNDS.get(life.measure))
+    lost = {task: gone[task] - last[task] for task in exposed if task not in never}
+    if not lost:
+        return Score(nan, reason="nothing was learned, so that nothing could be forgotten")
+    aside = [task for task in exposed if task in never]
+    notes = (f"without {', '.join(aside)}: never learned",) if aside else ()
+    return Score(float(np.mean(list(lost.values()))), lost, notes=notes)
 
 
-@metric("summary.success", better="higher", needs=("success",), title="Success")
+LEAST = 0.1
+"""The share of its scale by which a task's score must rise for the task to count as learned."""
+
+
+def never_learned(
+    learned: Mapping[str, float], before: Mapping[str, float], bounds: Bounds | None
+) -> set[str]:
+    """The tasks whose score did not rise above what it was before any learning: by a tenth of the scale,
+    or at all where the measure has none. Without an evaluation before, the lower bound stands for it."""
+    low = bounds[0] if bounds else nan
+    room = LEAST * (bounds[1] - bounds[0]) if bounds else 0.0
+    return {t for t, v in learned.items() if v - before.get(t, low) <= room}
+
+
+@metric("summary.success", better="higher", needs=("success",), title="Success", bounds=(0.0, 1.0))
 def success(life: LifetimeData) -> Score:
     """Share of episodes that succeed at the last evaluation of each learned task; of all tasks if
     no learned one was evaluated.
@@ -111,13 +150,29 @@ def benchmarks_of(known: Iterable[Metric], tasks: Iterable[str]) -> list[Benchma
     return [b for s in suites for b in titled.values() if b.suite == s]
 
 
-def headline(known: Sequence[Metric], tasks: Iterable[str]) -> list[Metric]:
+ADAPTED = ("meta.after", "meta.before")
+"""What leads where tasks are adapted to, and no benchmark of theirs says what does."""
+
+
+def headline(known: Sequence[Metric], tasks: Iterable[str], adapted: bool = False) -> list[Metric]:
     """What a first table shows of these metrics: those above, then what the tasks' own benchmarks lead
-    with, then L2M's core."""
-    own = (n for b in benchmarks_of(known, tasks) for n in b.leads)
+    with, then L2M's core. Where tasks were adapted to, first what looks there: nothing else does."""
+    found = benchmarks_of(known, tasks)
+    own = (n for b in found for n in b.leads)
     by_name = {m.name: m for m in known}
-    wanted = dict.fromkeys([*(m.name for m in metrics), *own, *CORE])
+    first = ([b.adapted for b in found if b.adapted] or ADAPTED) if adapted else ()
+    wanted = dict.fromkeys([*first, *(m.name for m in metrics), *own, *CORE])
     return [by_name[n] for n in wanted if n in by_name]
+
+
+def distinct(names: Iterable[str], scores: Sequence[Mapping[str, Score]]) -> list[str]:
+    """Those of some metrics that have a value, without those that say the same as one before them in
+    every lifetime, such as the success that a benchmark calls its own."""
+    out: dict[tuple[float | None, ...], str] = {}
+    for name in with_a_value(names, scores):
+        values = (s[name].value if name in s else nan for s in scores)
+        out.setdefault(tuple(None if isnan(v) else round(v, 12) for v in values), name)
+    return list(out.values())
 
 
 def with_a_value(names: Iterable[str], scores: Sequence[Mapping[str, Score]]) -> list[str]:

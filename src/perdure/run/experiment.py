@@ -34,10 +34,11 @@ def execute(
     prepared: bool = False,
     jobs: Sequence[Job] | None = None,
     debug: bool = False,
+    filmed: int = 0,
 ) -> list[Outcome]:
     """Run every lifetime of a plan, or these of its ``jobs``, that is not done; give all outcomes.
-    ``video`` films the first, best and worst evaluation episode of each task; the rows are the same
-    without it. ``prepared``: :func:`prepare` has been called. ``debug`` opens a debugger where a
+    ``video`` films evaluation episodes of each task (:mod:`perdure.run.video`), of ``filmed`` lifetimes
+    of each agent or of all; the rows are the same without it. ``prepared``: :func:`prepare` has been called. ``debug`` opens a debugger where a
     lifetime fails in this process."""
     if not prepared:
         prepare(plan, video)
@@ -56,7 +57,7 @@ def execute(
         for job in done:
             keep(Outcome(job, "done"))
         if video:
-            plan = replace(plan, video=True)
+            plan = replace(plan, video=True, filmed=filmed)
             _announce(plan, left)
         executor.run(replace(plan, debug=True) if debug else plan, left, keep)
     return outcomes
@@ -66,6 +67,7 @@ def _announce(plan: Plan, left: Sequence[Job]) -> None:
     """What will not be filmed, said once and not by every lifetime."""
     done = {j.id for j in plan.jobs} - {j.id for j in left}
     run = RunFolder(plan.path)
+    done = {job for job in done if plan.films(plan.job(job))}
     without = [job for job in done if run.lifetime(job).films() is None]
     if without:
         say(f"{len(without)} finished lifetimes were run without video and stay without films")

@@ -23,7 +23,7 @@ from perdure.run.plan import Job, Plan
 from perdure.run.progress import Filming, Progress
 from perdure.run.pruning import PruningGate
 from perdure.run.repeat import Repeater
-from perdure.run.video import Recorder, films_expected
+from perdure.run.video import Recorder, films_expected, moments
 from perdure.store.layout import LifetimeFolder, RunFolder
 from perdure.store.log import Lifetime, LifetimeLog
 from perdure.store.plain import clipped
@@ -80,7 +80,7 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
         session = {"started": time.time(), "argv": sys.argv, "commit": len(log.commits)}
         # The last sign of life of the session before: with it, time spent can be told from pauses.
         session["previous_end"] = folder.last_sign()
-        session["video"] = plan.video
+        session["video"] = plan.films(job)
         folder.write_session(log.session, {**session, **provenance(), "notes": notes})
         folder.clear_error()
         try:
@@ -105,17 +105,22 @@ def _live(plan: Plan, job: Job, log: LifetimeLog, beat: Callable[[], None] | Non
     config, folder = plan.config(job), log.folder
     agent = plan.make_agent(job.agent, config.setup())
     recorder = filming = None
-    if plan.video:
+    if plan.films(job):
         start = log.position["exp"] if log.position else 0
         filming = Filming(films_expected(config.curriculum))
-        recorder = Recorder(folder, config.suites, start, say, filming)
+        shown = moments(config.curriculum)
+        recorder = Recorder(folder, config.suites, start, say, filming, shown)
     progress = Progress(config.curriculum, folder, filming)
     repeater = Repeater(config)
     gate = None
     if plan.pruning:
         gate = PruningGate(RunFolder(plan.path).sweep(), job.agent, job.seed, folder)
     loop = LifetimeLoop(config, agent, log, progress, beat, recorder, repeater, gate)
-    loop.run()
+    try:
+        loop.run()
+    finally:
+        if recorder is not None:
+            recorder.close()
     found = repeater.play(progress.done_steps, lambda: loop.beat(done=True))
     if found is not None:
         try:

@@ -62,6 +62,8 @@ class Plan:
     video: bool = False
     """Whether to film evaluation episodes. Rows do not depend on it, so it is no part of the
     specification."""
+    filmed: int = 0
+    """Of each agent, so many lifetimes are filmed, and no experts; all where it is 0."""
     pruning: bool = False
     """Whether lifetimes are broken off where the sweep they belong to says so."""
     mix_code: bool = False
@@ -170,9 +172,14 @@ class Plan:
             "fingerprint": curriculum.fingerprint,
         }
 
+    def films(self, job: Job) -> bool:
+        """Whether a lifetime's evaluations are filmed."""
+        first = not job.expert and job.seed < self.spec.seed + self.filmed
+        return self.video and (first or not self.filmed)
+
     def command(self, job: Job) -> list[str]:
         """The command that runs one lifetime anywhere that sees the run's folder."""
-        flags = {"--video": self.video, "--mix-code": self.mix_code, "--pruning": self.pruning}
+        flags = {"--video": self.films(job), "--mix-code": self.mix_code, "--pruning": self.pruning}
         more = [flag for flag, given in flags.items() if given]
         return [sys.executable, "-m", "perdure.run.worker", str(self.path), job.id, *more]
 

@@ -85,6 +85,8 @@ def play(
             recorder = Recorder(folder, config.suites, 0, note)
         with LifetimeLog(folder.path, info.agent, info.seed) as log:
             LifetimeLoop(config, made, log, recorder=recorder).run()
+            if recorder is not None:
+                recorder.close()
         rows = Lifetime.read(folder.path).rows()
         shown = _film(folder, out or Path(f"{info.agent}--{task_slug(chosen.id)}.mp4"), note)
     return Played(saved, chosen, rows, shown)

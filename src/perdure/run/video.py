@@ -1,4 +1,5 @@
-"""Films of evaluation episodes: the first, the best and the worst of each task.
+"""Films of evaluation episodes: of each task the first, the best and the worst, and of a task that is
+learned the same episode before learning, right after it, two lessons later and at the end of life.
 
 An episode is filmed after it has ended, by playing it once more: its seed and its actions, in an
 environment of its own that can be seen. So recording comes near neither the agent nor the
@@ -38,13 +39,17 @@ from perdure.store.rows import params_json
 from perdure.suite import Episode, Suite
 from perdure.types import Array, Curriculum, Task
 
-WHICH = ("first", "best", "worst")
+WHICH = ("first", "best", "worst", "before", "learned", "later", "end")
 SIDE = 320
 """The longer side of a film in pixels, at most."""
-LONGEST = 450
+LONGEST = 100
 """Frames of a film; of longer episodes every second, third, … frame is taken."""
+SHORTEST = 3.0
+"""Seconds that a film lasts at least: what a robot does in one cannot be followed."""
 FPS = 10.0
 """Where an environment does not say."""
+LATER = 2
+"""Lessons of other tasks after which a task is looked at again."""
 ENCODING = (
     "-crf", "28", "-preset", "veryfast", "-threads", "1", "-movflags", "+faststart",
     "-fflags", "+bitexact", "-flags:v", "+bitexact", "-map_metadata", "-1",
@@ -110,8 +115,11 @@ class Recorder:
         start: int,
         note: Callable[[str], None],
         filming: Filming | None = None,
+        moments: Mapping[str, Mapping[int, str]] | None = None,
     ) -> None:
         self.folder, self.suites, self.note = folder, suites, note
+        self.moments = moments or {}
+        """By task and block: which moment of its life an evaluation shows."""
         self.filming = filming or Filming(0)
         self.kept: dict[tuple[str, str], dict[str, RecordedEpisode]] = {}
         """By task and parameters, then first, best and worst."""
@@ -119,7 +127,20 @@ class Recorder:
         self.notes: dict[str, str] = {}
         self.watched = [[start, start]]
         """Ranges of experiences that were looked at; a session without video leaves a gap."""
+        self._stages: dict[tuple[str, str], gymnasium.Env[Any, Any]] = {}
+        """Environments that can be seen, by task and parameters: opening one takes as long as a film."""
         self._read(start)
+
+    def close(self) -> None:
+        """Close the environments that films were made in."""
+        while self._stages:
+            self._stages.popitem()[1].close()
+
+    def _stage(self, key: tuple[str, str]) -> gymnasium.Env[Any, Any]:
+        if key not in self._stages:
+            task = self.tasks[key]
+            self._stages[key] = _open(self.suites[task.suite], task)
+        return self._stages[key]
 
     def _read(self, start: int) -> None:
         """Go on from the index; what it says of rows that were not committed is forgotten."""
@@ -165,6 +186,9 @@ class Recorder:
         mine = self.kept.setdefault(key, {})
         if self.watched[0][0] == 0 and len(self.watched) == 1:
             mine.setdefault("first", seen)
+        moment = self.moments.get(task.id, {}).get(block)
+        if moment and (moment not in mine or episode.number < mine[moment].episode):
+            mine[moment] = seen
         if "best" not in mine or seen.rank > mine["best"].rank:
             mine["best"] = seen
         if "worst" not in mine or seen.rank < mine["worst"].rank:
@@ -204,15 +228,16 @@ class Recorder:
         if e.task in self.notes or not e.wanted:
             return e
         try:
-            task = self.tasks[key]
+            task, env = self.tasks[key], self._stage(key)
             with tempfile.TemporaryDirectory(prefix="perdure-film-") as folder:
-                film = shoot(self.suites[task.suite], task, e, Path(folder) / "film.mp4", beat)
+                film = shoot(self.suites[task.suite], env, e, Path(folder) / "film.mp4", beat)
                 data = (Path(folder) / "film.mp4").read_bytes()
         except Unseen as error:
             self.notes[e.task] = str(error)
             return e
         except Exception as error:
             # Whatever a simulator's renderer raises: no film, and the lifetime goes on.
+            self.close()
             self.notes[e.task] = f"{e.task} is not filmed: {type(error).__name__}: {error}"
             self.note(self.notes[e.task])
             return e
@@ -267,9 +292,40 @@ def _evaluated(curriculum: Curriculum) -> Iterable[Task]:
     return found.values()
 
 
+def moments(curriculum: Curriculum) -> dict[str, dict[int, str]]:
+    """For each task that is learned and evaluated: which evaluation block shows it before any learning,
+    right after it was last learned, two lessons later, and at the end of life. None of a generated
+    curriculum, whose end is not known."""
+    if curriculum.generate is not None:
+        return {}
+    first = len(curriculum.before)
+    blocks = list(enumerate(curriculum.fixed))[first:]
+    lessons = [(i, {e.task.id for e in b.exposures}) for i, b in blocks if b.kind == "learn"]
+    out: dict[str, dict[int, str]] = {}
+    for task in {t: None for _, own in lessons for t in own}:
+        evals = [
+            i for i, b in blocks
+            if b.kind == "eval" and any(e.task.id == task and not e.on_data for e in b.exposures)
+        ]  # fmt: skip
+        last = max(i for i, own in lessons if task in own)
+        after = [i for i in evals if i > last]
+        found = {i: "before" for i in evals[:1] if i < lessons[0][0]}
+        others = [i for i, own in lessons if i > last and task not in own]
+        later = [i for i in after if len(others) >= LATER and i > others[LATER - 1]]
+        found |= {i: "end" for i in after[-1:]}
+        found |= {i: "later" for i in later[:1] if i not in found}
+        found |= {i: "learned" for i in after[:1]}
+        out[task] = found
+    return out
+
+
 def films_expected(curriculum: Curriculum) -> int:
     """How many films a lifetime makes, if none is made of an episode that a later one outdoes."""
-    return len(WHICH) * len(list(_evaluated(curriculum)))
+    own = moments(curriculum)
+    return sum(
+        3 + len([w for w in own.get(task.id, {}).values() if w != "before"])
+        for task in _evaluated(curriculum)
+    )
 
 
 def _open(suite: Suite, task: Task) -> gymnasium.Env[Any, Any]:
@@ -284,40 +340,42 @@ def _open(suite: Suite, task: Task) -> gymnasium.Env[Any, Any]:
 
 
 def shoot(
-    suite: Suite, task: Task, episode: RecordedEpisode, path: Path, beat: Callable[[], None]
+    suite: Suite,
+    env: gymnasium.Env[Any, Any],
+    episode: RecordedEpisode,
+    path: Path,
+    beat: Callable[[], None],
 ) -> Film:
     """Play an episode again and write its film to ``path``."""
-    env = _open(suite, task)
+    every = -(-(episode.steps + 1) // LONGEST)
+    frames = _frames(suite, env, episode, every)
+    first = next(frames)
+    height, width = first.shape[:2]
+    scale = min(1.0, SIDE / max(height, width))
+    # H.264 in the form that browsers play needs even sides.
+    w, h = (max(2, int(n * scale) // 2 * 2) for n in (width, height))
+    fps = float(env.metadata.get("render_fps") or FPS)
+    frames_in_all = -(-episode.steps // every) + 1
+    fps = max(min(fps / every, frames_in_all / SHORTEST), 1.0)
+    writer = encoder().write_frames(
+        str(path), (width, height), fps=fps, codec="libx264", quality=None, macro_block_size=1,
+        ffmpeg_log_level="error",
+        output_params=["-vf", f"scale={w}:{h}:flags=area", *ENCODING],
+    )  # fmt: skip
+    count, next_beat = 0, 0.0
     try:
-        every = -(-(episode.steps + 1) // LONGEST)
-        frames = _frames(suite, env, episode, every)
-        first = next(frames)
-        height, width = first.shape[:2]
-        scale = min(1.0, SIDE / max(height, width))
-        # H.264 in the form that browsers play needs even sides.
-        w, h = (max(2, int(n * scale) // 2 * 2) for n in (width, height))
-        fps = float(env.metadata.get("render_fps") or FPS)
-        writer = encoder().write_frames(
-            str(path), (width, height), fps=fps, codec="libx264", quality=None, macro_block_size=1,
-            ffmpeg_log_level="error",
-            output_params=["-vf", f"scale={w}:{h}:flags=area", *ENCODING],
-        )  # fmt: skip
-        count, next_beat = 0, 0.0
-        try:
-            writer.send(None)
-            for frame in (f for part in ([first], frames) for f in part):
-                if frame.shape != first.shape:
-                    raise EnvironmentFault(f"frames of {first.shape} and {frame.shape}")
-                writer.send(np.ascontiguousarray(frame))
-                count += 1
-                if time.monotonic() >= next_beat:
-                    beat()
-                    next_beat = time.monotonic() + BEAT
-        finally:
-            writer.close()
-        return Film("", count, every, fps, w, h)
+        writer.send(None)
+        for frame in (f for part in ([first], frames) for f in part):
+            if frame.shape != first.shape:
+                raise EnvironmentFault(f"frames of {first.shape} and {frame.shape}")
+            writer.send(np.ascontiguousarray(frame))
+            count += 1
+            if time.monotonic() >= next_beat:
+                beat()
+                next_beat = time.monotonic() + BEAT
     finally:
-        env.close()
+        writer.close()
+    return Film("", count, every, fps, w, h)
 
 
 def _frames(

@@ -25,8 +25,15 @@ DARK = (
 DASHES = ("", "6 3", "2 2", "8 3 2 3")
 """Lengths of line and gap; the first is a solid line."""
 MARKS = ("circle", "square", "triangle", "diamond", "cross", "star")
-AGENT_LIGHT = ("#1f3a5f", "#b3541e", "#2f7d5b", "#8a3b6b", "#6b6b2a", "#5a5f6b")
-AGENT_DARK = ("#9db8e0", "#f0a070", "#7fcfa8", "#dd9bc2", "#cfcf86", "#b3b8c2")
+AGENT_LIGHT = (
+    "#1f3a5f", "#b3541e", "#2f7d5b", "#8a3b6b", "#6b6b2a", "#5a5f6b",
+    "#3b3f9c", "#a3282f", "#12707f", "#4f7319", "#6a2fa0", "#8c5a3c",
+)  # fmt: skip
+"""Of agents: darker than the tasks', and none of theirs."""
+AGENT_DARK = (
+    "#9db8e0", "#f0a070", "#7fcfa8", "#dd9bc2", "#cfcf86", "#b3b8c2",
+    "#a9adf7", "#ff9a98", "#7fd0dd", "#bcd47a", "#cda4f5", "#d9b08c",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from perdure.measure.l2m import paper
 from perdure.measure.metric import Metric, estimate
 from perdure.measure.outlines import stored_blocks
 from perdure.measure.results import MIXED, Measured, measure_paper, read_all
-from perdure.measure.stats import Estimate
+from perdure.measure.stats import Bounds, Estimate
 from perdure.store.history import History
 from perdure.store.layout import SPEC, runs_below, sweeps_below
 from perdure.store.run import Run
@@ -234,7 +234,7 @@ def _ranking(
     tasks = dict.fromkeys(t for history in histories.values() for t in history.tasks)
     asked = metrics or summary.headline(known, tasks)
     results = measure_paper(histories, options, asked, failed)
-    valued = summary.with_a_value([m.name for m in asked], [m.scores for m in results.lifetimes])
+    valued = summary.distinct([m.name for m in asked], [m.scores for m in results.lifetimes])
     shown = list(metrics) or [m for m in asked if m.name in valued] or asked
     lives: dict[tuple[str, str], list[Measured]] = {}
     for life in results.lifetimes:
@@ -250,7 +250,7 @@ def _ranking(
             by_name[name].agents.get(agent, agent),
             "" if alike else protocols[name],
             tuple(m.seed for m in mine if m.seed is not None),
-            {m.name: _cell(mine, m.name, level) for m in asked},
+            {m.name: _cell(mine, m.name, level, results.bounds.get(m.name)) for m in asked},
             any(life.mixed for life in mine),
         )
         for (name, agent), mine in lives.items()
@@ -270,10 +270,10 @@ def _ranking(
     )
 
 
-def _cell(lives: Sequence[Measured], metric: str, level: float) -> Cell:
+def _cell(lives: Sequence[Measured], metric: str, level: float, bounds: Bounds | None) -> Cell:
     scores = [life.scores[metric] for life in lives]
     reason = next((s.reason for s in scores if s.reason), "")
-    return Cell(estimate(scores, level), reason)
+    return Cell(estimate(scores, level, bounds), reason)
 
 
 def _placed(entries: Sequence[RankedAgent], metric: Metric) -> list[RankedAgent]:

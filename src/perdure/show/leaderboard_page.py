@@ -57,7 +57,7 @@ def _title(r: Ranking) -> str:
 
 def _method(r: Ranking) -> str:
     return (
-        f"mean [{r.level:.0%} t interval] over n lifetimes, preset paper; ranked by "
+        f"mean [{r.level:.0%} interval] over n lifetimes, preset paper; ranked by "
         f"{r.metrics[0].name}, with a range of places where intervals overlap"
     )
 

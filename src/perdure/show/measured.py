@@ -8,10 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
+from perdure.measure.compare import FEWEST
+from perdure.measure.contest import better_of
+from perdure.measure.kept import verdict
 from perdure.measure.l2m import CORE
 from perdure.measure.metric import estimate
-from perdure.measure.summary import with_a_value
-from perdure.show.names import ARROWS, MIXED
+from perdure.measure.summary import distinct
+from perdure.show.names import ARROWS, MIXED, REFERENCE
+from perdure.show.rounding import typed
 from perdure.show.sheet import Sheet
 from perdure.store.plain import visible
 
@@ -85,7 +89,7 @@ def shown_columns(results: Results) -> list[str]:
     leading = [n for n in results.headline if n in names]
     if len(leading) < len(names) > FEW:
         # Everything was asked for: what leads everywhere, if anybody has a value of it.
-        names = with_a_value(leading, [life.scores for life in results.lifetimes]) or leading
+        names = distinct(leading, [life.scores for life in results.lifetimes]) or leading
     return names
 
 
@@ -114,7 +118,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _cell(value: float) -> str:
-    return "–" if isnan(value) else f"{value:.4g}" if abs(value) < 1e4 else f"{value:.3e}"
+    return typed(value)
 
 
 def remarks(results: Results, shown: Sequence[str]) -> list[str]:
@@ -151,17 +155,73 @@ def remarks(results: Results, shown: Sequence[str]) -> list[str]:
 
 def estimates_table(results: Results, family: Family, better: Mapping[str, str]) -> Sheet:
     """Agents down, metrics across: mean, interval, n."""
-    metrics = dict.fromkeys(s.metric for s in family.summaries)
-    title = f"{results.measure}, preset {results.preset}: mean [{family.level:.0%} t interval] over lifetimes"
+    found = results.estimates(family.level)
+    metrics = [m for m in better if any(not isnan(found[m, a].value) for a in results.agents)]
+    metrics = metrics or list(better)
+    title = f"{results.measure}, preset {results.preset}: mean [{family.level:.0%} interval] over lifetimes"
     if any(life.scores[m].trials for life in results.lifetimes for m in metrics):
         title += "; of what was only evaluated, Wilson's over episodes"
     sheet = Sheet(title, ["agent", *(f"{m} {ARROWS[better[m]]}" for m in metrics)], words=["agent"])
-    found = results.estimates(family.level)
-    for agent in dict.fromkeys(s.agent for s in family.summaries):
+    for agent in ranked(results, metrics[0], better[metrics[0]]):
         cells = [_estimate(found[m, agent]) for m in metrics]
         mark = MIXED if agent in results.mixed else ""
+        mark += REFERENCE if agent in results.chance else ""
         sheet.rows.append((f"{agent or '(all)'}{mark}", *cells))
     return sheet
+
+
+def ranked(results: Results, metric: str, better: str) -> list[str]:
+    """The agents, the best on a metric first; then those without a value, then chance."""
+    found = results.estimates()
+    sign = -1 if better == "higher" else 1
+
+    def key(agent: str) -> tuple[bool, bool, float]:
+        value = found[metric, agent].value
+        return agent in results.chance, isnan(value), 0.0 if isnan(value) else sign * value
+
+    return sorted(results.agents, key=key)
+
+
+def verdict_lines(results: Results, family: Family, better: Mapping[str, str]) -> list[str]:
+    """What a comparison comes to, in two lines: what was kept, and which differences hold."""
+    lines = [verdict(results.kept)] if results.kept else []
+    return [*filter(None, lines), significant(family, better)]
+
+
+def significant(
+    family: Family, better: Mapping[str, str], titles: Mapping[str, str] | None = None
+) -> str:
+    """The differences that hold after correction, in a line; metrics by their titles, if given."""
+    wins: dict[tuple[str, str], list[str]] = {}
+    for c in family.comparisons:
+        found = better_of(c, better[c.metric], family.level)
+        if found:
+            wins.setdefault(found, []).append((titles or {}).get(c.metric, c.metric))
+    tests = f"{family.tests} test{'s' * (family.tests != 1)}"
+    if wins:
+        said = (f"{a} over {b} on {_few(names)}" for (a, b), names in wins.items())
+        return f"Holds after Holm's correction over {tests}: {'; '.join(said)}."
+    why = untested(family)
+    return (
+        f"No difference can be told: {why}." if why else
+        f"No difference holds after Holm's correction over {tests}."
+    )  # fmt: skip
+
+
+def _few(names: Sequence[str], most: int = 3) -> str:
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def untested(family: Family) -> str:
+    """Why no agents were told apart; empty where tests were made."""
+    if family.tests:
+        return ""
+    if not family.comparisons:
+        return "no metric is defined for two agents"
+    if all(min(c.difference.n_a, c.difference.n_b) < FEWEST for c in family.comparisons):
+        return f"too few lifetimes to test (at least {FEWEST} of each agent)"
+    return "nothing varies between lifetimes, so there is nothing to test"
 
 
 def _estimate(e: Estimate) -> str:
@@ -171,19 +231,20 @@ def _estimate(e: Estimate) -> str:
     return f"{_cell(e.value)}{span} " + (f"of {e.episodes} episodes" if e.episodes else f"n={e.n}")
 
 
-def verdicts_table(family: Family, better: Mapping[str, str]) -> Sheet:
-    """Each pair of agents on each metric: effect, corrected p, and what it says."""
+def verdicts_table(family: Family, better: Mapping[str, str], every: bool = True) -> Sheet:
+    """Pairs of agents on a metric, with effect, corrected p, and what it says: ``every`` one, or those
+    where a difference holds."""
     sheet = Sheet(
-        f"differences, Holm-corrected over {family.tests} tests",
+        f"differences{'' if every else ' that hold'}, Holm-corrected over {family.tests} tests",
         ["metric", "a", "b", "effect of a over b", "Holm p", "verdict"],
         words=["metric", "a", "b", "verdict"],
     )
     for c in family.comparisons:
-        said = c.verdict
-        if not isnan(c.p_holm) and c.p_holm <= 1 - family.level:
-            high = c.a if c.difference.value > 0 else c.b
-            low = c.b if high == c.a else c.a
-            said += f"; better: {high if better[c.metric] == 'higher' else low}"
+        said, found = c.verdict, better_of(c, better[c.metric], family.level)
+        if found:
+            said += f"; better: {found[0]}"
+        elif not every:
+            continue
         p = "–" if isnan(c.p_holm) else f"{c.p_holm:.3g}"
         sheet.rows.append(
             (f"{c.metric} {ARROWS[better[c.metric]]}", c.a, c.b, _cell(c.effect.value), p, said)

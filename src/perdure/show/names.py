@@ -8,6 +8,8 @@ from perdure.names import join_task_id, split_task_id
 
 MIXED = " (mixed code)"
 """Behind the name of an agent whose lifetimes ran different code."""
+REFERENCE = " (reference)"
+"""Behind the name of an agent that acts at random."""
 ARROWS = {"higher": "↑", "lower": "↓"}
 """Behind a metric's name: which way is better."""
 

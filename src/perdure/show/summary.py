@@ -6,8 +6,9 @@ from math import isnan
 
 import numpy as np
 
+from perdure.measure.kept import kept, verdict
 from perdure.measure.matrix import Matrix
-from perdure.measure.metric import LifetimeData, estimate
+from perdure.measure.metric import MEASURE_BOUNDS, LifetimeData, estimate
 from perdure.measure.stats import Estimate, mean_interval
 from perdure.measure.summary import metrics
 from perdure.names import listed
@@ -33,11 +34,15 @@ def _lives(run: Run) -> tuple[str, dict[str, list[LifetimeData]], set[str]]:
 def summarise(run: Run) -> tuple[Sheet, dict[str, dict[str, float]]]:
     """A table of agents with means over lifetimes, and the same numbers."""
     measure, lives, mixed = _lives(run)
+    bounds = MEASURE_BOUNDS.get(measure)
     found = {
-        agent: {m.name: estimate([m(life) for life in mine]) for m in metrics}
+        agent: {
+            m.name: estimate([m(life) for life in mine], bounds=m.bounds_with(measure))
+            for m in metrics
+        }
         | {
-            "before": mean_interval([life.matrix.initial() for life in mine]),
-            "acquired": mean_interval([life.matrix.acquired() for life in mine]),
+            "before": mean_interval([life.matrix.initial() for life in mine], bounds=bounds),
+            "acquired": mean_interval([life.matrix.acquired() for life in mine], bounds=bounds),
         }
         for agent, mine in lives.items()
     }
@@ -50,6 +55,8 @@ def summarise(run: Run) -> tuple[Sheet, dict[str, dict[str, float]]]:
         if any(not isnan(e[name].value) for e in found.values())
         and (learned or name not in ("before", "acquired"))
     ]
+    if all(e["summary.success"].value == e["summary.final"].value for e in found.values()):
+        shown = [name for name in shown if name != "summary.success"]  # It would say the same.
     title = f"{run.spec['curriculum']}: {measure}, mean [95% interval] over lifetimes"
     sheet = Sheet(title, ["agent", "n", *(heads[c] for c in shown)], words=["agent"])
     for agent, estimates in found.items():
@@ -61,6 +68,14 @@ def summarise(run: Run) -> tuple[Sheet, dict[str, dict[str, float]]]:
         for agent, estimates in found.items()
     }
     return sheet, numbers
+
+
+def kept_sentence(run: Run) -> str:
+    """What the agents kept, in one sentence; empty where nothing was learned in turn."""
+    measure, lives, _ = _lives(run)
+    matrices = {agent: [life.matrix for life in mine] for agent, mine in lives.items()}
+    chance = [agent for agent, mine in lives.items() if mine[0].history.chance]
+    return verdict(kept(matrices, MEASURE_BOUNDS.get(measure), chance))
 
 
 def _cell(e: Estimate) -> str:

@@ -64,6 +64,8 @@ class History:
     """What a reader should know before trusting the numbers."""
     code: tuple[Record, ...] = ()
     """What it executed, and its experts; empty where that is not known."""
+    chance: bool = False
+    """Whether its agent acts at random."""
 
     def __len__(self) -> int:
         return len(self.exp)
@@ -234,7 +236,7 @@ def common_measure(histories: Sequence[History]) -> str:
 def read_run(run: Run) -> list[History]:
     """The lifelong lifetimes of a run that have rows, by agent and seed; without the damaged."""
     return [
-        replace(read_lifetime(i.read(), i.id, i.agent, i.seed), code=i.code)
+        replace(read_lifetime(i.read(), i.id, i.agent, i.seed), code=i.code, chance=i.chance)
         for i in run.lifetimes()
         if not i.expert and i.rows and i.status != "damaged"
     ]

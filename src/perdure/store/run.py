@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from perdure.agent import Agent
 
 
+CHANCE = "random"
+"""The agent that acts at random."""
+
+
 @dataclass(frozen=True)
 class LifetimeInfo:
     """One lifetime of a run, as its folder says."""
@@ -49,6 +53,11 @@ class LifetimeInfo:
     def description(self) -> dict[str, Any]:
         """What the lifetime is made of: agent, seed, curriculum outline."""
         return LifetimeFolder(self.path).description() or {}
+
+    @property
+    def chance(self) -> bool:
+        """Whether its agent acts at random: what others are compared with, not a contestant."""
+        return str(self.description.get("agent", "")).partition(",")[0] == CHANCE
 
     def read(self, verify: bool = False) -> Lifetime:
         """Its log, whose rows must be this lifetime's own."""

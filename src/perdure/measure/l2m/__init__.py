@@ -52,6 +52,18 @@ _FORMULAS = {
 _TITLES = {"ft": "Forward transfer", "bt": "Backward transfer"}
 """Where a description does not begin with what people call it."""
 
+_BOUNDS = {
+    "pm": (-100.0, 100.0), "pm_tlp": (-100.0, 100.0), "ft": (-1.0, 1.0), "bt": (-1.0, 1.0),
+}  # fmt: skip
+"""Differences on a scale from 1 to 101, and contrasts of scores that are not negative."""
+_UNITS = {
+    "pm": "points of 100", "pm_tlp": "points of 100", "ft": "contrast", "bt": "contrast",
+    "ft_ratio": "ratio", "bt_ratio": "ratio", "rp": "ratio to the expert",
+    "se": "ratio to the expert", "rt": "experiences", "ets": "experiences",
+}  # fmt: skip
+_KEEPING = ("pm", "pm_tlp")
+"""Of what was learned: who learned nothing loses nothing."""
+
 CORE = ("l2m.pm", "l2m.ft", "l2m.bt", "l2m.rp", "l2m.se")
 """What the document calls its core metrics."""
 
@@ -63,7 +75,10 @@ def _reader(short: str) -> Metric:
         return life.l2m[short]
 
     read.__doc__ = f"{about}\n\n{_FORMULAS[short]}"
-    return Metric(f"l2m.{short}", about, better, needs, read, _TITLES.get(short, ""))
+    return Metric(
+        f"l2m.{short}", about, better, needs, read, _TITLES.get(short, ""),
+        _BOUNDS.get(short), short in _KEEPING, _UNITS.get(short, ""),
+    )  # fmt: skip
 
 
 metrics = tuple(_reader(row[0]) for row in _TABLE)

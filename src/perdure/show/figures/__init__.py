@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure.errors import StoreError
-from perdure.show.figures import benchmarks, experts, heatmaps, lifetimes, spread
+from perdure.show.figures import benchmarks, experts, heatmaps, kept, lifetimes, spread
 from perdure.show.figures.style import Drawn, drawing, files_of
 from perdure.show.report.numbers import Record
 from perdure.show.report.study import Study
@@ -28,6 +28,7 @@ from perdure.store.files import make_folder, write_file
 
 FORMATS = ("pdf", "svg", "png")
 PLOTS: tuple[Callable[[Study], Iterator[Drawn]], ...] = (
+    kept.kept,
     lifetimes.curriculum,
     lifetimes.over_life,
     experts.experts,

@@ -108,7 +108,7 @@ def _colour(study: Study, task: str) -> str:
 
 def over_life(study: Study) -> Iterator[Drawn]:
     """Performance over whole lifetimes: one colour a task, evaluations as points in shaded blocks,
-    learning as lines, bands and bars for 95 % t intervals over lifetimes."""
+    learning as lines, bands and bars for 95 % intervals over lifetimes."""
     found = data.lifetime_curves(study)
     several_schedules = len(found["schedules"]) > 1
     for schedule in found["schedules"]:

@@ -99,7 +99,7 @@ def lines_legend(
 
 
 def distributions(study: Study) -> Iterator[Drawn]:
-    """A dot for each lifetime, the mean and its 95 % t interval; one panel a metric."""
+    """A dot for each lifetime, the mean and its 95 % interval; one panel a metric."""
     values = data.distributions(study)["values"]
     cells = data.headline(study)["cells"]
     keep = ("metric", "agent", "value", "low", "high", "n", "dropped", "reason")
@@ -132,7 +132,7 @@ def distributions(study: Study) -> Iterator[Drawn]:
         axes.set_visible(False)
     _agent_rows(study, grid[0, 0])
     counts = several([r["n"] for r in means if r["metric"] in there])
-    label = f"dot: a lifetime; bar: mean and its 95 % t interval ({counts})"
+    label = f"dot: a lifetime; bar: mean and its 95 % interval ({counts})"
     figure.supxlabel(label, fontsize=NORMAL)
     yield Drawn("distributions", figure, {"values": values, "means": means})
 
@@ -252,7 +252,7 @@ def orders(study: Study) -> Iterator[Drawn]:
     for axes in list(grid.flat)[len(metrics) :]:
         axes.set_visible(False)
     counts = several([r["n"] for r in found])
-    figure.supxlabel(f"mean over lifetimes and 95 % t interval ({counts})", fontsize=NORMAL)
+    figure.supxlabel(f"mean over lifetimes and 95 % interval ({counts})", fontsize=NORMAL)
     grid[0, 0].set_yticks(range(len(rows)), [f"{short(a, 14)}, order {k + 1}" for a, k in rows])
     grid[0, 0].set_ylim(len(rows) - 0.5, -0.5)
     yield Drawn("orders", figure, table)

@@ -35,7 +35,7 @@ def lifetime_curves(study: Study) -> dict[str, Any]:
     axis. ``evaluations``: one record for each agent, evaluated block and task; ``learning``: one for
     each agent, learn block, task and bin. ``x`` is a place on the axis, where evaluations take room
     too; ``tidy`` gives what had been learned there. ``mean``, ``low`` and ``high`` are over
-    lifetimes (95 % t interval), ``min`` and ``max`` over all their experiences (of evaluations: over
+    lifetimes (95 % interval), ``min`` and ``max`` over all their experiences (of evaluations: over
     the lifetimes' scores). An agent without a finished lifetime in a schedule shows its unfinished ones; ``finished`` says.
     """
     out: dict[str, Any] = {"schedules": [], "spans": [], "evaluations": [], "learning": []}
@@ -57,9 +57,8 @@ def lifetime_curves(study: Study) -> dict[str, Any]:
             if names:
                 place = {"schedule": schedule.number, "agent": agent, "finished": bool(ended)}
                 out["evaluations"] += _evaluations(study, schedule, names, place)
-                out["learning"] += _learning(
-                    schedule, [study.timelines[n] for n in names], place, bins
-                )
+                timelines = [study.timelines[n] for n in names]
+                out["learning"] += _learning(study, schedule, timelines, place, bins)
     return out
 
 
@@ -108,7 +107,7 @@ def single_lifetimes(study: Study) -> list[Record]:
             place = {"lifetime": name, "agent": life.agent, "seed": life.seed}
             place |= {"schedule": schedule.number, "finished": timeline.ended}
             evaluations = _evaluations(study, schedule, [name], {})
-            learning = _learning(schedule, [timeline], {}, bins)
+            learning = _learning(study, schedule, [timeline], {}, bins)
             left -= len(evaluations) + 3 * len(learning)
             if left < 0:
                 return out
@@ -187,7 +186,7 @@ def _evaluations(
         rows = [blocks[b] for b in matrix.blocks]
         columns = [tasks.index(t) for t in matrix.tasks]
         values[k][np.ix_(rows, columns)] = matrix.values
-    means, low, high = band(values), _least(values), -_least(-values)
+    means, low, high = band(values, study.bounds), _least(values), -_least(-values)
     out = []
     for i, j in np.argwhere(means.n > 0).tolist():
         span = schedule.spans[i]
@@ -220,7 +219,11 @@ def cell(found: Band, at: tuple[int, ...]) -> Record:
 
 
 def _learning(
-    schedule: Schedule, timelines: Sequence[Timeline], place: Mapping[str, Any], bins: int
+    study: Study,
+    schedule: Schedule,
+    timelines: Sequence[Timeline],
+    place: Mapping[str, Any],
+    bins: int,
 ) -> list[Record]:
     """Learning within blocks, by bin."""
     out = []
@@ -233,7 +236,7 @@ def _learning(
             ]
             if not thinned:
                 continue
-            found = band(np.array([t.mean for t in thinned]))
+            found = band(np.array([t.mean for t in thinned]), study.bounds)
             low = _least(np.array([t.low for t in thinned]))
             high = -_least(-np.array([t.high for t in thinned]))
             width = (span.stop - span.start) / bins

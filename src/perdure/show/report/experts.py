@@ -56,7 +56,8 @@ def _concatenated(study: Study, runs: Sequence[History], place: Record) -> list[
         return []
     length = max(lengths)
     bins = int(np.clip(np.median(fits), COARSEST, EXPERT_BINS))
-    means = band(np.array([thin(steps / length, values, bins).mean for steps, values in found]))
+    curves = np.array([thin(steps / length, values, bins).mean for steps, values in found])
+    means = band(curves, study.bounds)
     return [
         {**place, "x": (b + 0.5) * length / bins, **cell(means, (b,))}
         for b in np.flatnonzero(means.n).tolist()

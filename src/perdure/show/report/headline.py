@@ -8,18 +8,19 @@ from math import isnan
 from typing import Any
 
 from perdure.measure.benchmark import Benchmark
-from perdure.measure.compare import FEWEST, Comparison, Family, compare_metrics
+from perdure.measure.compare import Comparison
+from perdure.measure.contest import better_of, contest
+from perdure.measure.l2m import CORE
 from perdure.measure.metric import Metric
 from perdure.measure.metric import estimate as mean_with_interval
-from perdure.measure.summary import benchmarks_of
-from perdure.measure.summary import headline as headline_metrics
+from perdure.measure.summary import benchmarks_of, distinct
+from perdure.show.measured import ranked, significant, untested
+from perdure.show.names import task_labels
 from perdure.show.report.numbers import LEVEL, Record, estimate
 from perdure.show.report.study import Study
 
 FEW = 9
 """So many metrics are all headlines."""
-ADAPTED = ("meta.after", "meta.before")
-"""What leads where tasks are adapted to, and no benchmark of theirs says what does."""
 
 
 def own_benchmarks(study: Study) -> list[Benchmark]:
@@ -28,18 +29,25 @@ def own_benchmarks(study: Study) -> list[Benchmark]:
 
 
 def chosen(study: Study) -> list[Metric]:
-    """The metrics of the first table: all of a few, else those that lead everywhere. Those that no
-    lifetime has come last."""
-    if len(study.metrics) <= FEW:
-        return list(study.metrics)
-    wanted = [m.name for m in headline_metrics(study.metrics, study.tasks)]
-    if any(h.adapt.any() for h in study.histories.values()):
-        # What counts is then measured after adapting, and only these metrics look there.
-        adapted = [b.adapted for b in own_benchmarks(study) if b.adapted] or ADAPTED
-        wanted = list(dict.fromkeys([*adapted, *wanted]))
+    """The metrics of the first table: all of a few, else those that lead everywhere; without those that
+    no lifetime has, and those that say the same as another."""
+    few = len(study.metrics) <= FEW
+    names = [m.name for m in study.metrics] if few else study.results.headline
     known = {m.name: m for m in study.metrics}
-    found = [known[n] for n in wanted if n in known]
-    return sorted(found, key=lambda m: all(isnan(s.value) for s in study.scores(m.name).values()))
+    return [known[n] for n in distinct(names, [x.scores for x in study.results.lifetimes])]
+
+
+def without_value(study: Study) -> list[Record]:
+    """The core metrics, or all of a few, that no lifetime has, with the reason."""
+    out: list[Record] = []
+    leads = [m.name for m in study.metrics] if len(study.metrics) <= FEW else CORE
+    for m in study.metrics:
+        scores = study.scores(m.name).values()
+        if m.name in leads and all(isnan(s.value) for s in scores):
+            reasons = Counter(s.reason for s in scores)
+            if reasons:
+                out.append({**_described(m), "reason": _why(reasons, len(scores))})
+    return out
 
 
 def title(metric: Metric) -> str:
@@ -59,15 +67,22 @@ def headline(study: Study) -> dict[str, Any]:
     ``tests``: how many were corrected together; ``untested``: why there are none.
     """
     metrics = chosen(study)
-    family = _family(study, metrics)
+    family = contest(study.results, metrics, level=LEVEL)
     better = {m.name: m.better for m in metrics}
-    wins = [w for c in family.comparisons if (w := winner(c, better, family.level))]
+    wins = [
+        (c.metric, *found)
+        for c in family.comparisons
+        if (found := better_of(c, better[c.metric], family.level))
+    ]
     comparisons = [_comparison(c, better, family.level) for c in family.comparisons]
     return {
         "level": LEVEL,
         "tests": family.tests,
-        "untested": _untested(family),
-        "metrics": [_described(m) for m in metrics],
+        "untested": untested(family),
+        "significant": significant(family, better, {m.name: title(m).lower() for m in metrics}),
+        "without": without_value(study),
+        "agents": _ranked(study, metrics),
+        "metrics": [_described(m, study.measure) for m in metrics],
         "cells": cells(study, metrics, wins),
         "comparisons": comparisons,
     }
@@ -76,55 +91,36 @@ def headline(study: Study) -> dict[str, Any]:
 def everything(study: Study) -> dict[str, Any]:
     """All metrics, without comparisons: so many tests would leave nothing to tell."""
     return {
-        "metrics": [_described(m) for m in study.metrics],
+        "metrics": [_described(m, study.measure) for m in study.metrics],
         "cells": cells(study, study.metrics, ()),
     }
 
 
-def _described(metric: Metric) -> Record:
+def _described(metric: Metric, measure: str = "") -> Record:
+    name, colon, rest = metric.about.partition(": ")
+    plain = rest[:1].upper() + rest[1:] if colon and name == title(metric) else metric.about
     return {
-        "metric": metric.name, "title": title(metric), "about": metric.about,
-        "better": metric.better,
+        "metric": metric.name, "title": title(metric), "about": metric.about, "plain": plain,
+        "better": metric.better, "unit": metric.unit_with(measure),
+        "within": max(map(abs, metric.bounds_with(measure) or (9.0,))) <= 1,
     }  # fmt: skip
 
 
-def _family(study: Study, metrics: Sequence[Metric]) -> Family:
-    table = study.results.table()
-    defined = {
-        m.name: table[m.name]
-        for m in metrics
-        if any(not isnan(v) for by in table.get(m.name, {}).values() for v in by.values())
-    }
-    return compare_metrics(defined, level=LEVEL)
-
-
-def _untested(family: Family) -> str:
-    """Why no agents were told apart; empty where tests were made."""
-    if family.tests:
-        return ""
-    if not family.comparisons:
-        return "no metric is defined for two agents"
-    if all(min(c.difference.n_a, c.difference.n_b) < FEWEST for c in family.comparisons):
-        return f"too few lifetimes to test (at least {FEWEST} of each agent)"
-    return "nothing varies between lifetimes, so there is nothing to test"
-
-
-def winner(c: Comparison, better: Mapping[str, str], level: float) -> tuple[str, str, str] | None:
-    """(metric, better agent, other) where the difference holds after correction."""
-    if isnan(c.p_holm) or c.p_holm > 1 - level or c.difference.value == 0:
-        return None
-    high, low = (c.a, c.b) if c.difference.value > 0 else (c.b, c.a)
-    return (c.metric, high, low) if better[c.metric] == "higher" else (c.metric, low, high)
+def _ranked(study: Study, metrics: Sequence[Metric]) -> list[str]:
+    """The agents, the best on the first metric first; those without a measured lifetime last."""
+    first = metrics[0] if metrics else None
+    order = ranked(study.results, first.name, first.better) if first else []
+    return [*order, *(a for a in study.agents if a not in order)]
 
 
 def _comparison(c: Comparison, better: Mapping[str, str], level: float) -> Record:
-    found = winner(c, better, level)
+    found = better_of(c, better[c.metric], level)
     return {
         "metric": c.metric, "a": c.a, "b": c.b, "value": c.difference.value,
         "low": c.difference.low, "high": c.difference.high, "n_a": c.difference.n_a,
         "n_b": c.difference.n_b, "test": c.difference.method, "effect": c.effect_as_said,
         "effect_name": c.effect.name, "p": c.difference.p, "p_holm": c.p_holm,
-        "better": found[1] if found else "", "verdict": c.verdict,
+        "better": found[0] if found else "", "verdict": c.verdict,
     }  # fmt: skip
 
 
@@ -133,11 +129,13 @@ def cells(
 ) -> list[Record]:
     """One record for each metric and agent."""
     out = []
+    raw = _raw(study)
     for metric in metrics:
         scores = study.scores(metric.name)
+        changes = metric.keeping or metric.name == "summary.final"
         for agent in study.agents:
             own = [scores[n] for n in study.of_agent(agent) if n in scores]
-            found = mean_with_interval(own, LEVEL)
+            found = mean_with_interval(own, LEVEL, study.results.bounds.get(metric.name))
             reasons = Counter(s.reason for s in own if isnan(s.value))
             notes = Counter(note for s in own for note in s.notes)
             out.append(
@@ -146,11 +144,25 @@ def cells(
                     "reason": _why(reasons, len(own)) or ("" if own else "no lifetime measured"),
                     "interval": found.reason,
                     "values": [s.value for s in own],
+                    "raw": raw.get(agent, []) if changes else [],
                     "notes": [_of(note, k, len(own)) for note, k in notes.items()],
                     "beats": [b for m, a, b in wins if (m, a) == (metric.name, agent)],
                 }
             )
     return out
+
+
+def _raw(study: Study) -> dict[str, list[str]]:
+    """For each agent: what every task scored right after learning, and at the end."""
+    labels = task_labels(study.tasks)
+    return {
+        a.agent: [
+            f"{labels[t.task]}: {t.learned.value:.2f} → {t.kept.value:.2f}"
+            + (" (never learned)" if t.never else "")
+            for t in a.tasks
+        ]
+        for a in study.results.kept
+    }
 
 
 def _why(reasons: Mapping[str, int], n: int) -> str:

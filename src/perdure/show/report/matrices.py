@@ -33,7 +33,7 @@ def matrices(study: Study) -> dict[str, Any]:
             first = study.matrices[names[0]]
             shown = _shown(len(first.blocks))
             values = np.array([_aligned(study, n, first.tasks, first.blocks) for n in names])
-            found = band(values)
+            found = band(values, study.bounds)
             place = {"schedule": schedule.number, "agent": agent}
             past = 0
             for row, i in enumerate(shown):
@@ -89,7 +89,7 @@ def transfer(study: Study) -> list[Record]:
             for source, target in pairs:
                 values = [scores[n].pairs.get((source, target), np.nan) for n in names]
                 place = {"way": way, "agent": agent, "source": source, "target": target}
-                out.append(place | estimate(mean_interval(values, LEVEL)))
+                out.append(place | estimate(mean_interval(values, LEVEL, (-1.0, 1.0))))
     return out
 
 
@@ -100,7 +100,7 @@ def forgetting(study: Study) -> list[Record]:
 
 def per_task(study: Study, metric: str) -> list[Record]:
     """A metric task by task: agent, task, value, low, high, n, dropped, reason."""
-    scores = study.scores(metric)
+    scores, bounds = study.scores(metric), study.results.bounds.get(metric)
     out = []
     for agent in study.agents:
         found = [scores[n].per_task for n in study.of_agent(agent) if n in scores]
@@ -108,13 +108,13 @@ def per_task(study: Study, metric: str) -> list[Record]:
             values = [per.get(task, np.nan) for per in found]
             if not all(isnan(v) for v in values):
                 place = {"metric": metric, "agent": agent, "task": task}
-                out.append(place | estimate(mean_interval(values, LEVEL)))
+                out.append(place | estimate(mean_interval(values, LEVEL, bounds)))
     return out
 
 
 def per_stage(study: Study, metric: str) -> list[Record]:
     """A metric by stage of adaptation: agent, stage, value, low, high, n, dropped, reason."""
-    scores = study.scores(metric)
+    scores, bounds = study.scores(metric), study.results.bounds.get(metric)
     out = []
     for agent in study.agents:
         found = [scores[n].stages for n in study.of_agent(agent) if n in scores]
@@ -122,7 +122,7 @@ def per_stage(study: Study, metric: str) -> list[Record]:
         for stage in longest:
             values = [per.get(stage, np.nan) for per in found]
             place = {"metric": metric, "agent": agent, "stage": stage}
-            out.append(place | estimate(mean_interval(values, LEVEL)))
+            out.append(place | estimate(mean_interval(values, LEVEL, bounds)))
     return out
 
 

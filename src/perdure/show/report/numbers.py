@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from perdure.arrays import Array
-from perdure.measure.stats import Estimate, t_quantile
+from perdure.measure.stats import Bounds, Estimate, bounded_limits, t_quantiles, within
 
 LEVEL = 0.95
 DIGITS = 4
@@ -20,7 +19,7 @@ Record = dict[str, Any]
 
 
 class Band(NamedTuple):
-    """Cells of means over lifetimes with Student's t interval; NaN where undefined."""
+    """Cells of means over lifetimes with their intervals; NaN where undefined."""
 
     mean: Array
     low: Array
@@ -29,7 +28,7 @@ class Band(NamedTuple):
     """Lifetimes that have a value there."""
 
 
-def band(values: Array) -> Band:
+def band(values: Array, bounds: Bounds | None = None) -> Band:
     """Over the first axis, what ``mean_interval`` gives for each cell by itself."""
     there = ~np.isnan(values)
     n = there.sum(axis=0)
@@ -38,14 +37,12 @@ def band(values: Array) -> Band:
         mean = np.where(n > 0, filled.sum(axis=0) / n, np.nan)
         rest = np.where(there, values - mean, 0.0)
         error = np.sqrt((rest**2).sum(axis=0) / (n - 1) / n)
-    reach = np.array([_t(k) for k in range(int(n.max(initial=0)) + 1)])
-    half = np.where(n > 1, reach[n] * error, np.nan)
+    if bounds is not None and within(values[there], bounds):
+        with np.errstate(invalid="ignore"):
+            low, high = bounded_limits(mean, error, n, LEVEL, bounds)
+        return Band(mean, np.where(n > 1, low, np.nan), np.where(n > 1, high, np.nan), n)
+    half = np.where(n > 1, t_quantiles(n - 1, LEVEL) * error, np.nan)
     return Band(mean, mean - half, mean + half, n)
-
-
-@cache
-def _t(n: int) -> float:
-    return t_quantile(n - 1, LEVEL) if n > 1 else float("nan")
 
 
 def estimate(found: Estimate) -> Record:

@@ -17,15 +17,28 @@ from markupsafe import Markup
 
 from perdure.show.colours import Style
 from perdure.show.report import data
+from perdure.show.report.hero import hero, options
+from perdure.show.report.hero import title as titled
 from perdure.show.report.numbers import Record
-from perdure.show.report.study import Folder, Study
+from perdure.show.report.study import Study
 from perdure.show.report.tables import benchmark_tables, number, order_table, spread_cells, table
 from perdure.store.plain import visible
 
 __all__ = ["TEMPLATES", "PageSection", "clean", "embedded", "number", "render"]
 
 TEMPLATES = Path(__file__).parent / "templates"
-SCRIPTS = ("base", "draw", "line", "curves", "experts", "heatmaps", "rows", "benchmarks", "main")
+SCRIPTS = (
+    "base",
+    "draw",
+    "share",
+    "line",
+    "curves",
+    "experts",
+    "heatmaps",
+    "rows",
+    "benchmarks",
+    "main",
+)
 STRIP = 400
 """Blocks that a strip shows one by one; of more, neighbours are drawn together."""
 
@@ -55,7 +68,9 @@ def render(study: Study, *, title: str | None = None, sections: Sequence[PageSec
     head = data.headline(study)
     page = clean(
         {
-            "title": title or _title(study),
+            "title": title or titled(study),
+            "options": options(study),
+            "hero": hero(study),
             "measure": study.measure,
             "outline": data.outline(study),
             "head": head | {"table": table(head)},
@@ -67,6 +82,7 @@ def render(study: Study, *, title: str | None = None, sections: Sequence[PageSec
             "n": len(study.histories),
             "bounded": study.bounds is not None,
             "episodic": any(c["episodes"] for c in head["cells"]),
+            "chance": list(study.results.chance),
             "differ": len({f.fingerprint for f in study.folders}) > 1,
         }
     )  # fmt: skip
@@ -110,17 +126,6 @@ def clean(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return value if _PLAIN.issuperset(map(type, value)) else [clean(v) for v in value]
     return value
-
-
-def _title(study: Study) -> str:
-    return " · ".join(dict.fromkeys(_called(f) for f in study.folders))
-
-
-def _called(folder: Folder) -> str:
-    """The curriculum with the options it was asked for with."""
-    _, comma, options = str(folder.spec.get("curriculum", "")).partition(",")
-    name = folder.name or folder.label
-    return name if "," in name else name + comma + options
 
 
 def _script(name: str) -> str:

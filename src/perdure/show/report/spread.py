@@ -39,8 +39,8 @@ def distributions(study: Study) -> dict[str, Any]:
     for agent, scores in final_scores(study)[1].items():
         means = np.where(np.isnan(scores).any(axis=1), np.nan, scores.mean(axis=1))
         for name, found in (
-            ("mean", mean_interval(means, LEVEL)),
-            ("IQM", bootstrap_interval(scores, level=LEVEL)),
+            ("mean", mean_interval(means, LEVEL, study.bounds)),
+            ("IQM", bootstrap_interval(scores, level=LEVEL, bounds=study.bounds)),
         ):
             aggregates.append({"statistic": name, "agent": agent, **estimate(found)})
             aggregates[-1]["method"] = found.method
@@ -134,7 +134,7 @@ def _by_order(
     order_of: dict[str, tuple[str, ...]],
     distinct: list[tuple[str, ...]],
 ) -> list[Record]:
-    scores = study.scores(metric.name)
+    scores, bounds = study.scores(metric.name), study.results.bounds.get(metric.name)
     groups: dict[tuple[str, int], list[float]] = {}
     for name, score in scores.items():
         place = (study.by_name[name].base, distinct.index(order_of[name]))
@@ -142,7 +142,7 @@ def _by_order(
     return [
         {
             "metric": metric.name, "agent": base, "order": number,
-            "tasks": list(distinct[number]), **estimate(mean_interval(values, LEVEL)),
+            "tasks": list(distinct[number]), **estimate(mean_interval(values, LEVEL, bounds)),
         }
         for (base, number), values in sorted(groups.items())
         if not all(map(isnan, values))

@@ -13,7 +13,7 @@ from perdure.errors import MeasureError, PerdureError
 from perdure.measure import sources
 from perdure.measure.l2m import paper
 from perdure.measure.matrix import Matrix, evaluation_matrix
-from perdure.measure.metric import Metric, Score
+from perdure.measure.metric import MEASURE_BOUNDS, Metric, Score
 from perdure.measure.results import Results, measure_paper
 from perdure.show.colours import Style, agent_styles, task_styles
 from perdure.show.report.timeline import Schedule, Timeline, budgets, schedules, timeline
@@ -149,7 +149,7 @@ class Study:
     @property
     def bounds(self) -> tuple[float, float] | None:
         """What the measure lies between by its nature; None where that is not known."""
-        return (0.0, 1.0) if self.measure in ("success", "success_end", "accuracy") else None
+        return MEASURE_BOUNDS.get(self.measure)
 
 
 def load(

@@ -7,35 +7,12 @@ from math import floor, isfinite, log10
 from typing import Any
 
 from perdure.show.report.numbers import Record, rounded
+from perdure.show.rounding import number
+
+__all__ = ["benchmark_tables", "number", "order_table", "places_of", "spread_cells", "table"]
 
 WIDTH, PAD = 112.0, 5.0
 """Of the small plots, in the template's units."""
-
-
-NOTHING = 1e-12
-"""What is smaller is what rounding leaves of nothing."""
-
-
-def number(value: float | None, digits: int = 3, places: int | None = None) -> str:
-    """Three significant digits, or some decimal places; thousands apart, a true minus; 0 for what is
-    rounding alone; an en dash where undefined."""
-    if value is None or not isfinite(value):
-        return "–"
-    if abs(value) < NOTHING:
-        return "0"
-    if places is not None:
-        text = f"{value:,.{places}f}"
-        return text.replace("-", "−") if float(text.replace(",", "")) else text.lstrip("-")
-    size = abs(value)
-    if size >= 1e6 or size < 1e-4:
-        mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
-        text = f"{mantissa}e{int(exponent)}"
-    elif size < 0.01:
-        text = f"{value:.2g}"
-    else:
-        whole = len(str(int(size))) if size >= 1 else 0
-        text = f"{value:,.{max(digits - whole, 0)}f}"
-    return text.replace("-", "−")
 
 
 def table(found: Mapping[str, Any]) -> list[Record]:
@@ -50,7 +27,7 @@ def table(found: Mapping[str, Any]) -> list[Record]:
             if isfinite(v)
         ]  # fmt: skip
         scale = (min(seen), max(seen)) if seen else (0.0, 1.0)
-        places = places_of(cells)
+        places = 2 if metric["within"] else places_of(cells)
         drawn = {c["agent"]: _drawn(c, scale) | {"places": places} for c in cells}
         out.append({**metric, "cells": drawn})
     return out

@@ -254,9 +254,35 @@ def cw10_bc(
     by playing them."""
     seen = _seen(observation, size, camera)
     tasks = _numbered(CW10, horizon=horizon, demonstrations=demonstrations, **seen)
+    return _imitated("cw10-bc", tasks, epochs, episodes, _about(cw10_bc))
+
+
+def sequence_bc(
+    tasks: Sequence[str] = ("hammer", "faucet-close", "handle-press-side", "window-close"),
+    epochs: int = 25,
+    demonstrations: int = 40,
+    episodes: int = 5,
+    horizon: int = 200,
+    repeats: int = 1,
+    observation: str = "state",
+    size: int = 84,
+    camera: str = "corner2",
+) -> Curriculum:
+    """Lifelong imitation of any tasks in turn from expert demonstrations, evaluated by playing them."""
+    seen = _seen(observation, size, camera)
+    names = _known("sequence-bc", tasks)
+    found = _numbered(names, horizon=horizon, demonstrations=demonstrations, **seen)
+    return _imitated("sequence-bc", found * repeats, epochs, episodes, _about(sequence_bc))
+
+
+def _imitated(
+    name: str, tasks: Sequence[Task], epochs: int, episodes: int, about: str
+) -> Curriculum:
+    """Tasks in turn from demonstrations; all are played before, between and after."""
     blocks = [learn(Exposure(t, epochs, "epochs")) for t in tasks]
-    evaluation = evaluate(*(Exposure(t, episodes) for t in tasks), parallel=True)
-    return Curriculum("metaworld/cw10-bc", interleave(blocks, evaluation), about=_about(cw10_bc))
+    played = (Exposure(t, episodes) for t in dict.fromkeys(tasks))
+    evaluation = evaluate(*played, parallel=True)
+    return Curriculum(f"metaworld/{name}", interleave(blocks, evaluation), about=about)
 
 
 def mt10_bc(
@@ -419,5 +445,6 @@ CURRICULA: Mapping[str, Callable[..., Curriculum]] = {
     "cw20": cw20,
     "sequence": sequence,
     "cw10-bc": cw10_bc,
+    "sequence-bc": sequence_bc,
     "mt10-bc": mt10_bc,
 }

@@ -43,7 +43,7 @@ function number(value, digits = 3) {
   if (size >= 1e6 || size < 1e-4) text = value.toExponential(digits - 1).replace("e+", "e");
   else if (size < 0.01) text = String(Number(value.toPrecision(2)));
   else {
-    const whole = size >= 1 ? String(Math.floor(size)).length : 0;
+    const whole = String(Math.floor(size)).length;
     const places = Math.max(digits - whole, 0);
     text = value.toLocaleString("en-US", { minimumFractionDigits: places, maximumFractionDigits: places });
   }

@@ -16,11 +16,14 @@ function axisOf(schedule) {
   return { spans, blocks: new Map(spans.map((s) => [s.block, s])), ticks, toAmount, at: (x) => spans.find((s) => x >= s.start && x <= s.stop) };
 }
 
+// So many tasks share one picture; of more, each has a row.
+const OVERLAID = 4;
 function curvesChart(host) {
   const evaluations = records(DATA.evaluations), learning = records(DATA.learning);
   const index = groupBy(evaluations.concat(learning), (r) => `${r.schedule} ${r.agent}`);
   const way = scheduleChoice(DATA.schedules, index.size, (v) => { state.schedule = v; draw(); });
-  const state = { schedule: way.chosen, show: "mean", evaluations: true, learning: true, hidden: new Set() };
+  const rowsFirst = DATA.tasks.length > OVERLAID && DATA.agents.length < 25 ? "tasks" : "agents";
+  const state = { schedule: way.chosen, rows: address.get("rows", rowsFirst), show: address.get("show", "mean"), evaluations: true, learning: true, hidden: new Set(address.get("hide", "").split("|").filter(Boolean)) };
   const tasks = DATA.tasks.map((t) => t.name);
   const singles = DATA.singles.flatMap((c) => c.lifetimes.map((life) => ({ ...life, schedule: c.schedule, from: c, rows: null })));
   const facets = el("div", {});
@@ -36,43 +39,53 @@ function curvesChart(host) {
     return single.rows;
   };
 
-  const seriesOf = (task, points, kind, band) => {
-    const style = TASKS.get(task);
+  // A row shows an agent with its tasks, or a task with all agents: lines are drawn as what they are of.
+  const agentNames = DATA.agents.map((a) => a.name);
+  const lineOf = (r) => (state.rows === "tasks" ? r.agent : r.task);
+  const styleOf = (name) => (state.rows === "tasks" ? AGENTS : TASKS).get(name);
+  const seriesOf = (name, points, kind, band) => {
+    const style = styleOf(name), by = state.rows === "tasks", thin = many && !by;
+    const shape = by ? style.mark : "circle";
     const out = [];
     const line = points.map((p) => ({ ...p, y: p.mean, low: band === "range" ? p.min : p.low, high: band === "range" ? p.max : p.high }));
-    if (kind === "learning") {
+    if (kind === "dots") out.push({ colour: style.colour, lines: [line], marks: by ? 1.8 : 2, opacity: 0.45 });
+    else if (kind === "learning") {
       const blocks = [...groupBy(line, (p) => p.block).values()];
-      out.push({ task, colour: style.colour, dash: style.dash, width: many ? 1.4 : 1.8, lines: blocks, area: band !== "none" });
+      out.push({ colour: style.colour, dash: by ? "" : style.dash, width: thin ? 1.4 : 1.8, lines: blocks, area: band !== "none" });
     } else {
+      // Nothing is measured between evaluations: a faint step holds the last value.
       const probes = line.filter((p) => p.kind === "adapt"), plain = line.filter((p) => p.kind !== "adapt");
-      out.push({ task, colour: style.colour, dash: many ? style.dash : "1 4", width: many ? 1.1 : 1.6, opacity: many ? 0.6 : 0.8, lines: [plain], marks: many ? 2.2 : 3.8, whiskers: band !== "none" && !many });
-      if (probes.length) out.push({ task, colour: style.colour, lines: [probes], marks: 3.4, open: true });
+      out.push({ colour: style.colour, dash: thin ? style.dash : "", width: 1.2, opacity: 0.34, step: true, lines: [plain] });
+      out.push({ colour: style.colour, lines: [plain], marks: thin ? 2.4 : by ? 3.4 : 3.8, mark: shape, whiskers: band !== "none" && !thin });
+      if (probes.length) out.push({ colour: style.colour, lines: [probes], marks: 3.4, open: true });
     }
     return out;
   };
 
-  const seriesFor = (schedule, agent, axis) => {
-    const own = (rows) => rows.filter((r) => r.schedule === schedule && r.agent === agent && !state.hidden.has(r.task));
+  const SINGLE = 3; // So few lifetimes are shown one by one: an interval of theirs says little.
+  const seriesFor = (schedule, mine, axis) => {
+    const own = (rows) => rows.filter((r) => r.schedule === schedule && mine(r) && !state.hidden.has(r.task));
     const out = [];
     const add = (rows, kind, band) => {
-      const placed = kind === "evaluations" ? spread(axis, rows) : rows;
-      for (const [task, points] of groupBy(placed, (r) => r.task)) out.push(...seriesOf(task, points, kind, band));
+      const placed = kind === "learning" ? rows : spread(axis, rows);
+      for (const [name, points] of groupBy(placed, lineOf)) out.push(...seriesOf(name, points, kind, band));
     };
+    const chosen = singles.filter((s) => s.schedule === schedule && (state.rows === "tasks" || mine(s)) && (state.show === "mean" || state.show === "all" || String(s.seed ?? s.lifetime) === state.show));
+    const evalsOf = (single) => rowsOf(single).evaluations.filter((r) => mine({ ...r, agent: single.agent }) && !state.hidden.has(r.task)).map((r) => {
+      const s = axis.blocks.get(r.block);
+      return { ...r, agent: single.agent, kind: s.kind, x: s.amount ? s.stop : (s.start + s.stop) / 2, lifetime: single.lifetime };
+    });
     if (state.show === "mean" || state.show === "range") {
+      const few = state.show === "mean" && own(evaluations).every((r) => r.n <= SINGLE);
       if (state.learning) add(own(learning), "learning", state.show === "mean" ? "interval" : "range");
-      if (state.evaluations) add(own(evaluations), "evaluations", state.show === "mean" ? "interval" : "range");
+      if (state.evaluations && few && singles.length) for (const single of chosen) add(evalsOf(single), "dots", "none");
+      if (state.evaluations) add(own(evaluations), "evaluations", few ? "none" : state.show === "mean" ? "interval" : "range");
       return { series: out, rows: { evaluations: own(evaluations), learning: own(learning) } };
     }
-    const chosen = singles.filter((s) => s.schedule === schedule && s.agent === agent && (state.show === "all" || String(s.seed ?? s.lifetime) === state.show));
     const rows = { evaluations: [], learning: [] };
     for (const single of chosen) {
-      const found = rowsOf(single);
-      const visible = (r) => !state.hidden.has(r.task);
-      const evals = found.evaluations.filter(visible).map((r) => {
-        const s = axis.blocks.get(r.block);
-        return { ...r, kind: s.kind, x: s.amount ? s.stop : (s.start + s.stop) / 2, lifetime: single.lifetime };
-      });
-      const learns = found.learning.filter(visible).map((r) => ({ ...r, lifetime: single.lifetime }));
+      const evals = evalsOf(single);
+      const learns = rowsOf(single).learning.filter((r) => mine({ ...r, agent: single.agent }) && !state.hidden.has(r.task)).map((r) => ({ ...r, agent: single.agent, lifetime: single.lifetime }));
       rows.evaluations.push(...evals); rows.learning.push(...learns);
       if (state.learning) add(learns, "learning", state.show === "all" ? "none" : "range");
       if (state.evaluations) add(evals, "evaluations", "none");
@@ -85,8 +98,8 @@ function curvesChart(host) {
   const spread = (axis, points) => points.map((p) => {
     const span = axis.blocks.get(p.block);
     if (!span || span.amount) return p;
-    const place = span.tasks.indexOf(p.task), room = span.stop - span.start;
-    return { ...p, x: span.start + room * (0.16 + (0.68 * (place + 0.5)) / span.tasks.length) };
+    const all = state.rows === "tasks" ? agentNames : span.tasks, place = all.indexOf(lineOf(p)), room = span.stop - span.start;
+    return { ...p, x: span.start + room * (0.16 + (0.68 * (place + 0.5)) / all.length) };
   });
   const tell = (axis, schedule, rows) => (x, y) => {
     const span = axis.at(x);
@@ -100,25 +113,31 @@ function curvesChart(host) {
       const range = r.min !== undefined && r.min !== r.max ? `, ${number(r.min)} to ${number(r.max)}` : "";
       const of = r.n ? `${reach(r)} n=${r.n}` : range;
       const extra = r.n && state.show === "range" ? range : "";
-      return [swatch(taskColour(r.task)), short(r.task) + (state.show === "all" && r.lifetime ? ` (${r.lifetime})` : ""), `${number(r.mean)}${of}${extra}`];
+      return [state.rows === "tasks" ? badge(r.agent) : swatch(taskColour(r.task)), (state.rows === "tasks" ? r.agent : short(r.task)) + (state.show === "all" && r.lifetime ? ` (${r.lifetime})` : ""), `${number(r.mean)}${of}${extra}`];
     });
     return tipRows(title, shown, near.length > 12 ? `and ${near.length - 12} more` : "");
   };
 
   let views = [];
-  function facet(schedule, axis, view, agent, last) {
-    const { series, rows } = seriesFor(schedule.schedule, agent, axis);
-    const all = index.get(`${schedule.schedule} ${agent}`);
-    const n = all.reduce((most, r) => Math.max(most, r.n), 0);
+  function facet(schedule, axis, view, name, last) {
+    const by = state.rows === "tasks";
+    const mine = by ? (r) => r.task === name : (r) => r.agent === name;
+    const { series, rows } = seriesFor(schedule.schedule, mine, axis);
+    const all = by ? rows.evaluations.concat(rows.learning) : index.get(`${schedule.schedule} ${name}`);
+    const n = all.reduce((most, r) => Math.max(most, r.n || 0), 0);
     const unit = `${schedule.unit} of learning${schedule.exact ? "" : " (mean over lifetimes)"}`;
+    const ends = [...groupBy(rows.evaluations.length ? rows.evaluations : rows.learning, (r) => r.agent)].map(([agent, own]) => ({ text: agent, colour: AGENTS.get(agent).colour, mark: AGENTS.get(agent).mark, y: own[own.length - 1].mean }));
+    const tall = by ? Math.max(110, 34 + 12.5 * ends.length) : index.size > 3 ? 210 : 250;
     const chart = lineChart({
-      height: index.size > 3 ? 210 : 250, label: `${agent}: ${DATA.measure} over the lifetime`, x: [0, schedule.stop], y: null,
-      ticks: axis.ticks, xLabel: last ? unit : "", view, series,
-      spans: axis.spans.map((s) => ({ ...s, colours: s.tasks.map(taskColour) })), tell: tell(axis, schedule, rows),
+      height: tall + (by && last ? 14 : 0), label: `${by ? short(name) : name}: ${DATA.measure} over the lifetime`, x: [0, schedule.stop], y: null,
+      ticks: by && !last ? () => [] : axis.ticks, xLabel: last ? unit : "", view, series, names: by ? ends : [],
+      spans: axis.spans.map((s) => ({ ...s, colours: s.tasks.map((t) => (by && t !== name ? "var(--line)" : taskColour(t))) })), tell: tell(axis, schedule, rows),
       places: (state.learning ? rows.learning : []).concat(state.evaluations ? rows.evaluations : []).map((r) => r.x),
     });
-    const of = state.show === "mean" || state.show === "range" || state.show === "all" ? `n = ${n}` : words.get(state.show).toLowerCase();
-    return el("div", { class: "facet" }, [el("header", {}, [badge(agent), bdi(agent, agent), el("span", { class: "muted" }, `${DATA.measure}, ${of}${all[0].finished ? "" : ", not finished"}`)]), chart.host]);
+    const of = state.show === "mean" || state.show === "range" || state.show === "all" ? `n = ${n || singles.filter((s) => s.schedule === schedule.schedule && (by || s.agent === name)).length}` : words.get(state.show).toLowerCase();
+    const head = by ? [swatch(taskColour(name)), bdi(short(name), name)] : [badge(name), bdi(name, name)];
+    const open = !by && all.length && !all[0].finished ? ", not finished" : "";
+    return el("div", { class: "facet" }, [el("header", {}, [head, el("span", { class: "muted" }, `${DATA.measure}, ${of}${open}`)]), chart.host]);
   }
   function draw(zoomed = new Map()) {
     views = [];
@@ -127,9 +146,10 @@ function curvesChart(host) {
       const axis = axisOf(schedule);
       const view = { x: zoomed.get(schedule.schedule) || null, charts: new Set(), schedule: schedule.schedule };
       views.push(view);
-      const present = DATA.agents.map((a) => a.name).filter((a) => index.has(`${schedule.schedule} ${a}`));
+      const there = (t) => axis.spans.some((s) => s.tasks.includes(t)) && !state.hidden.has(t);
+      const present = state.rows === "tasks" ? tasks.filter(there) : agentNames.filter((a) => index.has(`${schedule.schedule} ${a}`));
       const title = state.schedule === "all" ? way.title(schedule) : "";
-      return [title ? el("h3", { class: "way" }, bdi(title)) : null, ...present.map((agent) => facet(schedule, axis, view, agent, agent === present[present.length - 1]))];
+      return [title ? el("h3", { class: "way" }, bdi(title)) : null, ...present.map((name) => facet(schedule, axis, view, name, name === present[present.length - 1]))];
     }));
     note.textContent = way.note(state.schedule);
     drawInView(facets);
@@ -139,14 +159,16 @@ function curvesChart(host) {
   if (singles.length && points < 60000) modes.push(["all", "Every lifetime"]);
   for (const key of new Set(singles.map((s) => String(s.seed ?? s.lifetime)))) modes.push([key, singles.some((s) => s.seed !== null) ? `Seed ${key}` : key]);
   const words = new Map(modes);
+  if (!words.has(state.show)) state.show = "mean";
+  if (!["tasks", "agents"].includes(state.rows)) state.rows = rowsFirst;
   const caption = el("p", { class: "muted small" }), note = el("p", { class: "muted small" });
   const explain = () => {
-    caption.textContent = state.show === "mean" ? `Bands and bars: 95 % t interval of the mean over lifetimes.${DATA.bounds ? ` Of few lifetimes it may reach beyond what ${DATA.measure} can be: the picture ends there, the numbers do not.` : ""}`
+    caption.textContent = state.show === "mean" ? `Marks are evaluations; the faint steps between them are not measured. Bands and bars: 95 % interval of the mean over lifetimes; of up to ${SINGLE} lifetimes the small dots show each.`
       : state.show === "range" ? "Bands: from the lowest to the highest single experience; bars: from the lowest to the highest lifetime."
       : state.show === "all" ? "A line a lifetime." : "Bands: from the lowest to the highest single experience.";
   };
   const toggles = tasks.map((task) => {
-    const button = el("button", { type: "button", class: "toggle", "aria-pressed": "true", title: task, on: { click: () => {
+    const button = el("button", { type: "button", class: "toggle", "aria-pressed": String(!state.hidden.has(task)), title: task, on: { click: () => {
       state.hidden.has(task) ? state.hidden.delete(task) : state.hidden.add(task);
       button.setAttribute("aria-pressed", String(!state.hidden.has(task)));
       redraw();
@@ -158,7 +180,7 @@ function curvesChart(host) {
     toggles.forEach((b) => b.setAttribute("aria-pressed", String(on)));
     redraw();
   } } }, on ? "all" : "none");
-  const redraw = () => { draw(new Map(views.map((v) => [v.schedule, v.x]))); explain(); };
+  const redraw = () => { address.set("hide", [...state.hidden].join("|"), ""); draw(new Map(views.map((v) => [v.schedule, v.x]))); explain(); };
   const zoom = (act) => () => { for (const v of views) { const chart = [...v.charts][0]; if (chart) act(chart); } };
   // What had been learned, not the place on the axis, where evaluations take room too.
   const axes = new Map(DATA.schedules.map((c) => [c.schedule, axisOf(c)]));
@@ -171,7 +193,8 @@ function curvesChart(host) {
   put(host,
     el("div", { class: "controls" }, [
       way.control,
-      choice("Show", modes, state.show, (v) => { state.show = v; redraw(); }),
+      tasks.length > 1 ? segments("A row", [["tasks", "A row a task"], ["agents", "A row an agent"]], state.rows, (v) => { state.rows = v; address.set("rows", v, rowsFirst); redraw(); }) : null,
+      choice("Show", modes, state.show, (v) => { state.show = v; address.set("show", v, "mean"); redraw(); }),
       check("Evaluations", true, (on) => { state.evaluations = on; redraw(); }),
       check("Learning", true, (on) => { state.learning = on; redraw(); }),
       el("span", { class: "tools" }, [

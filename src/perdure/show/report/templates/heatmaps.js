@@ -4,7 +4,7 @@ const diverging = (value, most) => `color-mix(in oklab, var(--seq0), var(${value
 
 const LEAN = (35 * Math.PI) / 180, WRITTEN = 34; // The slope of leaning names; pixels that a number takes.
 // Two digits; what is nothing on the scale of the picture is not spelt out.
-const cellText = (value, most) => (Math.abs(value) >= 0.005 * most ? number(value, 2) : Math.abs(value) < 1e-12 ? "0" : "0.00");
+const cellText = (value, most) => (Math.abs(value) >= 0.005 * most ? number(value) : Math.abs(value) < 1e-12 ? "0" : "0.00");
 
 // spec: label, rows: [{text, colours}], columns: [task], cells: Map "row column" → {value, fill, strong, frame, tip}, most: the largest value, until
 function heatMap(spec) {

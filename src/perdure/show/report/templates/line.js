@@ -4,7 +4,9 @@
 // spans: [{start, stop, kind, colours}], series: [{colour, dash, width, opacity, lines: [[point]], area, step, edges, marks, open}],
 // points are {x, y, low, high}; places: where values are read, by default at every point; tell(x, y) → tooltip content; view: {x, charts}, shared by charts that zoom together.
 function lineChart(spec) {
-  const margin = { top: spec.spans ? 16 : 10, right: 12, bottom: spec.xLabel ? 40 : 26, left: 46 };
+  const named = spec.names || [];
+  const room = Math.max(0, ...named.map((s) => widthOf(s.text, 600)));
+  const margin = { top: spec.spans ? 16 : 10, right: named.length ? Math.min(room, 130) + 20 : 12, bottom: spec.xLabel ? 40 : 26, left: 46 };
   const view = spec.view || { x: null, charts: new Set() };
   let chart = null;
 
@@ -62,10 +64,20 @@ function lineChart(spec) {
       }
       if (s.marks) {
         const r = s.marks;
+        if (s.mark && s.mark !== "circle") {
+          for (const p of s.lines.flat()) body.append(mark(s.mark, px(p.x), py(p.y), r, { fill: s.colour, stroke: "var(--surface)", "stroke-width": 0.8, "fill-opacity": s.opacity ?? 1 }));
+          continue;
+        }
         const d = s.lines.flat().map((p) => `M${(px(p.x) - r).toFixed(1)} ${py(p.y).toFixed(1)}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0`).join("");
         body.append(svg("path", { d, fill: s.open ? "var(--surface)" : s.colour, stroke: s.open ? s.colour : "var(--surface)", "stroke-width": s.open ? 1.6 : 0.8, "fill-opacity": s.opacity ?? 1 }));
       }
     }
+    // Names at the ends of lines, moved apart where they would lie upon each other.
+    const placed = named.map((s) => ({ ...s, at: py(s.y) })).sort((a, b) => a.at - b.at);
+    placed.forEach((s, i) => { if (i) s.at = Math.max(s.at, placed[i - 1].at + 12.5); });
+    const over = placed.length ? Math.max(0, placed[placed.length - 1].at - (bottom + 3)) : 0;
+    placed.forEach((s, i) => { s.at = Math.max(s.at - over, margin.top + 2 + 12.5 * i - (placed.length > 1 ? 6 : 0)); });
+    for (const s of placed) top.append(mark(s.mark, width - margin.right + 9, s.at, 3.2, { fill: s.colour }), svg("text", { x: width - margin.right + 16, y: s.at + 4, style: `fill:${s.colour};font-weight:600` }, fit(s.text, margin.right - 18, 600)));
     const cross = svg("line", { class: "cross", y1: margin.top, y2: bottom, visibility: "hidden" });
     const select = svg("rect", { class: "select", y: margin.top, height: inner.height, visibility: "hidden" });
     const picture = svg("svg", { height: spec.height, viewBox: `0 0 ${width} ${spec.height}`, tabindex: 0, role: "img", "aria-label": `${spec.label}. Arrow keys read values, plus and minus zoom, 0 shows all.` },

@@ -1,8 +1,10 @@
 // The page comes to life.
 const root = document.documentElement;
+if (["light", "dark"].includes(address.get("mode"))) root.dataset.theme = address.get("mode");
 document.getElementById("theme").addEventListener("click", () => {
   const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   root.dataset.theme = dark ? "light" : "dark";
+  address.set("mode", root.dataset.theme, "");
 });
 adoptTitles(document.body);
 
@@ -45,9 +47,36 @@ for (const strip of document.querySelectorAll("[data-step]")) {
   strip.addEventListener("blur", () => go(-1));
 }
 
+// Films play while they are seen, unless the reader wants no motion; a click or a key stops one.
+const filming = document.querySelector("[data-films]");
+if (filming) {
+  const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  let running = !still;
+  const inSight = new Set();
+  const watcher = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) {
+      isIntersecting ? inSight.add(target) : inSight.delete(target);
+      if (isIntersecting && running && !target.dataset.stopped) target.play().catch(() => {}); else target.pause();
+    }
+  });
+  const say = () => { filming.textContent = running ? "Stop all films" : "Play all films"; };
+  for (const film of document.querySelectorAll(".films video")) {
+    const toggle = () => { if (film.paused) { delete film.dataset.stopped; film.play(); } else { film.dataset.stopped = "1"; film.pause(); } };
+    film.addEventListener("click", toggle);
+    film.addEventListener("keydown", (e) => { if (e.key === " " || e.key === "Enter") { toggle(); e.preventDefault(); } });
+    watcher.observe(film);
+  }
+  filming.addEventListener("click", () => {
+    running = !running;
+    for (const film of inSight) { delete film.dataset.stopped; running ? film.play() : film.pause(); }
+    say();
+  });
+  say();
+}
+
 const CHARTS = { curves: curvesChart, experts: expertsChart, matrix: matrixChart, transfer: transferChart, forgetting: forgettingChart, distributions: distributionsChart, profiles: profilesChart, improvement: improvementChart, benchmarks: benchmarksChart };
 for (const host of document.querySelectorAll("[data-chart]")) {
-  whenSeen(host, () => { CHARTS[host.dataset.chart](host); host.dataset.drawn = ""; });
+  whenSeen(host, () => { CHARTS[host.dataset.chart](host); shareTools(host); host.dataset.drawn = ""; });
 }
 // Links within the page: what is above the target is drawn first, or it would grow and push it away.
 document.addEventListener("click", (e) => {
@@ -55,8 +84,8 @@ document.addEventListener("click", (e) => {
   const target = link && document.getElementById(link.getAttribute("href").slice(1));
   if (target) drawBefore(target);
 });
-if (location.hash.length > 1) {
-  const target = document.getElementById(location.hash.slice(1));
+if (address.place) {
+  const target = document.getElementById(address.place);
   if (target) { drawBefore(target); target.scrollIntoView(); }
 }
 // A name that is cut down to nothing is not shown; the colour and the legend tell.
