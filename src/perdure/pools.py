@@ -17,13 +17,16 @@ def cores() -> int:
 
 @contextmanager
 def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """A pool of spawned processes; leaving it by an exception drops what has not begun."""
+    """A pool of spawned processes. What has not begun when it is left is dropped; what has is waited for,
+    unless it is left by an exception."""
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, initializer=_exit_with_parent) as pool:
-        try:
-            yield pool
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    pool = ProcessPoolExecutor(workers, context, initializer=_exit_with_parent)
+    try:
+        yield pool
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown(cancel_futures=True)
 
 
 def _exit_with_parent() -> None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from perdure import registry
 from perdure.cli.terminal import say, tell
 from perdure.errors import Interrupted, SpecError
 from perdure.show.screen import SafeConsole
@@ -136,15 +135,6 @@ def watch(folder: Path) -> int:
         return follow(Run(folder).path, SafeConsole())
     except KeyboardInterrupt:
         return 0
-
-
-def gallery(name: str, out: Path) -> None:
-    """Contact sheets, where a suite can draw them."""
-    draw = getattr(registry.suite(name), "gallery", None)
-    if draw is None:
-        raise SpecError(f"suite {name} has no gallery: it has no method gallery(out)")
-    for path in draw(out):
-        print(path)
 
 
 def doctor(thorough: bool = False) -> int:

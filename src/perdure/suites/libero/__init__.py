@@ -28,6 +28,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perdure.registry import extras_named
@@ -40,6 +41,8 @@ from perdure.types import Curriculum, Task
 
 if TYPE_CHECKING:
     import gymnasium
+
+    from perdure.suites.libero.generation import Report
 
 FILM = 256
 """Width and height of a film."""
@@ -95,6 +98,20 @@ class LiberoSuite(Suite):
     def code(self, task: Task) -> Sequence[Any]:
         found = located(task)
         return [found.path] if isinstance(found, FolderTask) else ()
+
+    def generate(
+        self,
+        folder: Path,
+        kind: str = "all",
+        count: int = 10,
+        seed: int = 0,
+        looks: Sequence[str] = (Settings.look,),
+        report: Callable[[int, int], None] | None = None,
+    ) -> Report:
+        """New tasks in a folder: see :mod:`perdure.suites.libero.generation`."""
+        with extras_named("suite libero"):
+            from perdure.suites.libero.generation import generate
+        return generate(folder, kind, count, seed, looks, report=report)
 
     def curricula(self) -> Mapping[str, Callable[..., Curriculum]]:
         return protocols.CURRICULA

@@ -55,7 +55,7 @@ def surface_height(simulation: Simulation) -> float:
     for geom in range(model.ngeom):
         touches = model.geom_contype[geom] or model.geom_conaffinity[geom]
         name = model.body(model.body_rootid[model.geom_bodyid[geom]]).name
-        if not touches or name != space.body and model.geom_bodyid[geom] != 0:
+        if not touches or (name != space.body and model.geom_bodyid[geom] != 0):
             continue
         if model.geom_type[geom] == int(mujoco.mjtGeom.mjGEOM_MESH):
             away = mujoco.mj_rayMesh(model, data, geom, eye, down)

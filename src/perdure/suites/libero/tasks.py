@@ -162,13 +162,14 @@ def settings(task: Task) -> Settings:
     """A task's parameters, checked."""
     located(task)
     given = checked_parameters(task, Settings, CHOICES, INTEGERS)
-    if given.get("folder") is not None:
-        # There are no official states of it; and its file's own sentence is its instruction.
-        if given.setdefault("initial_states", "random") != "random" or given.get("initial_state"):
-            raise CurriculumError(
-                f"{task.id}: a task of a folder has no official initial states: they are drawn by the "
-                "seed (initial_states=random)"
-            )
+    own = given.get("folder") is not None
+    # Of a task of one's own there are no official states.
+    starts = given.setdefault("initial_states", "random") if own else ""
+    if own and (starts != "random" or given.get("initial_state") is not None):
+        raise CurriculumError(
+            f"{task.id}: a task of a folder has no official initial states: they are drawn by the "
+            "seed (initial_states=random)"
+        )
     for name, most in (("initial_state", COUNT), ("fixture_seed", 2**32)):
         value = given.get(name)
         if value is not None and (type(value) is not int or not 0 <= value < most):

@@ -237,7 +237,7 @@ def _supports_first(goal: Sequence[Relation]) -> list[Relation]:
 def _set_joints(scene: Scene, simulation: Simulation, name: str, predicate: str) -> None:
     """Open, close or switch something, and move along what is in it."""
     owner = scene.bodies.get(name) or scene.zones[name]
-    parent = scene.bodies[name] if name in scene.bodies else None
+    parent = scene.bodies.get(name)
     if parent is None:
         above = scene.zones[name].parent
         if above is None:
@@ -287,7 +287,11 @@ def _move(
     if where in scene.bodies:
         under = extent_of(simulation, where)
         target = data.body(scene.bodies[where].root).xpos.copy()
-        floor = under.high[2] if scene.bodies[where].category.name not in BOWL_LIKE else under.low[2] + 0.02
+        floor = (
+            under.high[2]
+            if scene.bodies[where].category.name not in BOWL_LIKE
+            else under.low[2] + 0.02
+        )
     else:
         zone = scene.zones[where]
         target = data.site(where).xpos.copy()

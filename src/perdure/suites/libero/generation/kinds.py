@@ -107,7 +107,9 @@ def _spatial(seed: int, number: int) -> Family:
     goals = [
         p
         for p in PLACES
-        if p.kind in MOVABLES[twin].fits and p.kind in ("plate", "tray", "basket") and p.owner in home
+        if p.kind in MOVABLES[twin].fits
+        and p.kind in ("plate", "tray", "basket")
+        and p.owner in home
     ]
     place = goals[int(draws.integers(len(goals)))]
     behaviour = Behaviour("put … in …" if place.predicate == "in" else "put … on …",

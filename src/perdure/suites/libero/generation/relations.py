@@ -91,7 +91,9 @@ def spots(scene: Builder, category: str) -> list[Spot]:
                 opened = where if place.part else ""
                 said = (FIXTURES[fixture.category].words,)
                 found.append(
-                    Spot(place.phrase, (fixture.name,), said, None, (place.predicate, where), opened)
+                    Spot(
+                        place.phrase, (fixture.name,), said, None, (place.predicate, where), opened
+                    )
                 )
     return found
 
@@ -101,9 +103,7 @@ def named_places(scene: Builder, category: str) -> list[Spot]:
     return [*spots(scene, category), Spot(ANY_SIDE)]
 
 
-def draw_pair(
-    draws: np.random.Generator, here: Spot, known: Sequence[Spot]
-) -> tuple[Spot, Spot]:
+def draw_pair(draws: np.random.Generator, here: Spot, known: Sequence[Spot]) -> tuple[Spot, Spot]:
     """The spot of the one that is meant, and where the other is meanwhile."""
     elsewhere = [s for s in known if s not in (here, Spot(ANY_SIDE))] + [Spot(ANYWHERE)]
     if here.where == ANY_SIDE:

@@ -47,7 +47,9 @@ def sentence(said: Sequence[Said], style: str = "put") -> str:
         then.step.place.part,
     )
     if first.step.thing and then.step.thing and first.step.place == then.step.place:
-        return f"put both {first.thing} and {then.thing} {first.step.place.phrase.format(first.owner)}"
+        return (
+            f"put both {first.thing} and {then.thing} {first.step.place.phrase.format(first.owner)}"
+        )
     if same and first.step.verb in ("open", "turn on"):
         return f"{_clause(first)} and put {then.thing} {then.step.place.predicate} it"
     if same and then.step.verb == "close":

@@ -7,6 +7,7 @@ call again goes on from there. More tasks of the same seed begin with the same o
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from typing import Any
 
 from perdure.errors import EnvironmentFault, SpecError, UnknownName
 from perdure.pools import cores, worker_pool
+from perdure.specs import Spec
 from perdure.suites.libero import bddl
 from perdure.suites.libero.folders import ENDING, INDEX
 from perdure.suites.libero.generation.checks import Failed, check
@@ -64,6 +66,20 @@ class Report:
     rejected: Mapping[str, int]
     """How many candidates broke which promise."""
 
+    @property
+    def curriculum(self) -> str:
+        """What evaluates them, as a specification."""
+        return str(Spec("libero/eval-folder", {"folder": str(self.folder)}))
+
+    @property
+    def summary(self) -> str:
+        """What came of it, in a line."""
+        count, lost = len(self.names), sum(self.rejected.values())
+        why = ", ".join(f"{w} {n}" for w, n in sorted(self.rejected.items(), key=lambda i: -i[1]))
+        many = f"{self.families} famil{'y' if self.families == 1 else 'ies'}"
+        of = f"; {lost} of {count + lost} candidates rejected ({why})" if lost else ""
+        return f"{self.folder}: {count} tasks of {many}{of}"
+
 
 def generate(
     folder: str | Path,
@@ -106,8 +122,6 @@ def generate(
 
 def _write(root: Path, name: str, candidate: Candidate) -> dict[str, Any]:
     """Write a task's file; its entry in the index."""
-    import hashlib
-
     text = bddl.write(candidate.problem)
     _write_text(root / f"{name}{ENDING}", text)
     return {
