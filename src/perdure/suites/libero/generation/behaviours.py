@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from perdure.suites.libero.generation.draft import Builder, NoRoom, Placed, around, shifted
+from perdure.suites.libero.generation.draft import Builder, NoRoom, Placed, around
 from perdure.suites.libero.generation.nouns import (
     BOWLS,
     FIXTURES,
@@ -244,7 +244,7 @@ def zone_beside(scene: Builder, step: Step, thing: Placed) -> Region:
     (dx, dy), away = SIDES[step.place.side], reach + BESIDE
     x, y = round(owner.at[0] + dx * away, 3), round(owner.at[1] + dy * away, 3)
     zone = around(x, y, ZONE)
-    if not (scene.surface.has(x, y) and scene.surface.is_free(shifted(own, x, y), 0.005)):
+    if not scene.surface.fits(own, x, y, gap=0.005):
         raise NoRoom
     scene.surface.take(zone)
     return Region(f"{owner.name}_{step.place.side}_region", scene.surface.name, (zone,))

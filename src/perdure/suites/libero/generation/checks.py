@@ -42,6 +42,7 @@ DRIFT = 0.04
 """Metres by which it may slide."""
 REACH = (0.25, 0.95)
 """How far from the robot's base what it handles may be, seen from above."""
+CAMERA = "agentview"
 HOLDS = 12
 """Control steps for which a goal must last."""
 
@@ -85,6 +86,7 @@ def _check_start(scene: Scene, simulation: Simulation, seed: int) -> None:
             raise Failed(f"penetration: {one} and {other} by {1000 * depth:.0f} mm")
         if "robot" in (one, other):
             raise Failed(f"penetration: the robot touches {other if one == 'robot' else one}")
+    _check_seen(scene, simulation)
     if simulation.success():
         raise Failed("goal: it holds at first")
     before = {n: extent_of(simulation, n) for n in scene.bodies}
@@ -106,6 +108,32 @@ def _check_start(scene: Scene, simulation: Simulation, seed: int) -> None:
     if found != {frozenset(scene.problem.goal)}:
         said = " or ".join("; ".join(sorted(map(str, m))) for m in found) or "nothing"
         raise Failed(f"sentence: {scene.problem.language!r} means {said}")
+
+
+def _check_seen(scene: Scene, simulation: Simulation) -> None:
+    """Everything that is not in something is in the agent's picture, and not behind something."""
+    model, data = simulation.model, simulation.data
+    camera = model.camera(CAMERA).id
+    eye, axes = data.cam_xpos[camera], data.cam_xmat[camera].reshape(3, 3)
+    scale = 1 / np.tan(np.radians(model.cam_fovy[camera]) / 2)
+    inside = {r.names[0] for r in scene.problem.init if r.predicate == "in"}
+    for name in simulation.objects.keys() - inside:
+        box = extent_of(simulation, name)
+        away = axes.T @ (box.middle - eye)
+        if max(abs(away[:2] * scale / -away[2])) > 0.97:
+            raise Failed(f"view: {name} is outside the picture")
+        top = np.array([*box.middle[:2], box.high[2]])
+        if not any(_is_in_sight(simulation, name, eye, p) for p in (box.middle, top)):
+            raise Failed(f"view: {name} is hidden")
+
+
+def _is_in_sight(simulation: Simulation, name: str, eye: Array, point: Array) -> bool:
+    """Whether a ray from the eye to a point meets nothing but the thing itself, or the robot, which
+    will move."""
+    hit = np.zeros(1, np.int32)
+    line = point - eye
+    away = mujoco.mj_ray(simulation.model, simulation.data, eye, line, None, 1, -1, hit)
+    return not 0 <= away < 0.98 or _owner(simulation, int(hit[0])) in (name, "robot")
 
 
 def _check_at_rest(
@@ -149,23 +177,24 @@ def _check_reach(scene: Scene, world: World) -> None:
                 raise Failed(f"reach: {name} is {away:.2f} m from the robot")
 
 
+def _owner(simulation: Simulation, geom: int) -> str:
+    """Whose a geom is: a body's of the scene, the ``robot``'s or the ``room``'s."""
+    model = simulation.model
+    owners = {model.body(b.root).id: n for n, b in simulation.scene.bodies.items()}
+    body = int(model.geom_bodyid[geom])
+    while body:
+        if body in owners:
+            return owners[body]
+        if model.body(body).name.startswith(("robot0", "gripper0", "mount0")):
+            return "robot"
+        body = int(model.body_parentid[body])
+    return "room"
+
+
 def touching(simulation: Simulation) -> Iterator[tuple[str, str, float]]:
     """Pairs of things in contact and how deep: bodies of the scene, ``robot``, ``room``."""
-    model, data = simulation.model, simulation.data
-    owners = {model.body(b.root).id: n for n, b in simulation.scene.bodies.items()}
-
-    def owner(geom: int) -> str:
-        body = int(model.geom_bodyid[geom])
-        while body:
-            if body in owners:
-                return owners[body]
-            if model.body(body).name.startswith(("robot0", "gripper0", "mount0")):
-                return "robot"
-            body = int(model.body_parentid[body])
-        return "room"
-
-    for contact in data.contact:
-        one, other = owner(int(contact.geom1)), owner(int(contact.geom2))
+    for contact in simulation.data.contact:
+        one, other = (_owner(simulation, int(g)) for g in (contact.geom1, contact.geom2))
         if one != other and {one, other} != {"robot", "room"}:
             fixed = {n for n in (one, other) if n not in simulation.objects}
             if len(fixed) < 2 or "robot" in fixed:
@@ -186,7 +215,7 @@ def world_of(scene: Scene, simulation: Simulation) -> World:
     standing = {
         n: bool(extent_of(simulation, n).low[2] < height + 0.012) for n in simulation.objects
     }
-    area = SURFACES[scene.workspace.name][1]
+    area = SURFACES[scene.workspace.name].reach
     at = (area.x0 + area.x1) / 2, (area.y0 + area.y1) / 2
     return World(scene.problem, positions, standing, simulation.predicates.holds, at, zones)
 

@@ -55,7 +55,7 @@ class Surface:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.area = SURFACES[name][1]
+        self.area = SURFACES[name].reach
         self.taken: list[Rectangle] = []
 
     def copy(self) -> Surface:
@@ -72,18 +72,18 @@ class Surface:
         """Whether a box is clear of all others by a gap."""
         return not any(overlap(grown(box, gap), other) for other in self.taken)
 
-    def has(self, x: float, y: float) -> bool:
-        """Whether a point is within reach."""
-        a = self.area
-        return a.x0 <= x <= a.x1 and a.y0 <= y <= a.y1
+    def fits(self, box: Rectangle, x: float, y: float, gap: float = GAP) -> bool:
+        """Whether a box has room at a point that can be reached, and would be seen there."""
+        a, moved = self.area, shifted(box, x, y)
+        reached = a.x0 <= x <= a.x1 and a.y0 <= y <= a.y1
+        return reached and SURFACES[self.name].shows(moved) and self.is_free(moved, gap)
 
     def take_at(self, box: Rectangle, x: float, y: float, gap: float = GAP) -> bool:
-        """Take a place if it is free."""
-        moved = shifted(box, x, y)
-        if not (self.has(x, y) and self.is_free(moved, gap)):
-            return False
-        self.take(moved)
-        return True
+        """Take a place if a box fits there."""
+        if self.fits(box, x, y, gap):
+            self.take(shifted(box, x, y))
+            return True
+        return False
 
     def find(self, draws: np.random.Generator, box: Rectangle) -> tuple[float, float]:
         """Take a place for a box, anywhere; NoRoom if none is found."""
@@ -109,6 +109,7 @@ def stand_fixtures(
             whole = turned(before(kind.box, kind.front), yaw)
             if surface.is_free(shifted(whole, x, y), 0.01):
                 surface.take(shifted(whole, x, y))
+                surface.take(shifted(behind(turned(kind.box, yaw), kind.hides), x, y))
                 placed.append(Placed(f"{category}_1", category, (x, y), yaw))
                 break
         else:
@@ -119,6 +120,11 @@ def stand_fixtures(
 def before(box: Rectangle, depth: float) -> Rectangle:
     """A box and what lies before it."""
     return Rectangle(box.x0, box.y0 - depth, box.x1, box.y1)
+
+
+def behind(box: Rectangle, depth: float) -> Rectangle:
+    """What lies behind a box, as the camera sees it."""
+    return Rectangle(box.x0 - depth, box.y0, box.x0, box.y1)
 
 
 def shifted(box: Rectangle, x: float, y: float) -> Rectangle:
@@ -150,7 +156,7 @@ def _on_grid(value: float) -> float:
 
 def problem_of_draft(draft: Draft) -> Problem:
     """The task file of a draft."""
-    name = SURFACES[draft.surface][0]
+    name = SURFACES[draft.surface].problem
     space = workspace(name)
     # Where objects must lie in their region as a whole, its half is compared with a radius of 2.5 cm.
     half = 0.025 - JITTER if space.keep_inside else JITTER

@@ -63,6 +63,8 @@ class Fixture:
     spots: tuple[tuple[str, float, float, float], ...]
     """Where it can stand: the surface, x, y and by what angle it is turned. It looks at negative y
     if it is not turned."""
+    hides: float = 0.2
+    """How far behind it things are hidden from the camera."""
     parts: tuple[tuple[str, str], ...] = ()
     """What of it opens: the region's name, or ``.`` for the whole thing, and its words."""
     switch: bool = False
@@ -122,7 +124,9 @@ _CABINETS = tuple(
             ("main_table", 0.03, -0.27, HALF_TURN),
             ("main_table", 0.0, 0.30, 0.0),
         ),
-        tuple((f"{level}_region", f"{level} drawer") for level in ("top", "middle", "bottom")),
+        parts=tuple(
+            (f"{level}_region", f"{level} drawer") for level in ("top", "middle", "bottom")
+        ),
     )
     for category in ("wooden_cabinet", "white_cabinet")
 )
@@ -131,7 +135,7 @@ _OTHERS = (
         "flat_stove", "stove", _box(-0.055, 0.25, -0.1, 0.1), 0.0,
         (("kitchen_table", -0.20, 0.24, 0.0), ("kitchen_table", -0.20, -0.24, 0.0),
          ("main_table", -0.41, 0.21, 0.0), ("main_table", -0.41, -0.14, 0.0)),
-        switch=True,
+        hides=0.0, switch=True,
     ),
     Fixture(
         "wine_rack", "wine rack", _box(-0.135, 0.135, -0.13, 0.13), 0.0,
@@ -140,7 +144,7 @@ _OTHERS = (
     Fixture(
         "microwave", "microwave", _box(-0.175, 0.175, -0.155, 0.115), 0.2,
         (("kitchen_table", 0.0, 0.35, 0.0), ("kitchen_table", 0.0, -0.32, HALF_TURN)),
-        ((".", ""),),
+        parts=((".", ""),),
     ),
     Fixture(
         "wooden_two_layer_shelf", "shelf", _box(-0.175, 0.185, -0.085, 0.115), 0.1,
@@ -149,7 +153,7 @@ _OTHERS = (
     ),
     Fixture(
         "desk_caddy", "caddy", _box(-0.08, 0.08, -0.22, 0.22), 0.0,
-        (("study_table", -0.20, -0.14, HALF_TURN),),
+        (("study_table", -0.20, -0.14, HALF_TURN),), hides=0.05,
     ),
 )  # fmt: skip
 FIXTURES = {f.category: f for f in (*_CABINETS, *_OTHERS)}
@@ -181,14 +185,40 @@ def _places() -> list[Place]:
 
 PLACES = tuple(_places())
 
-SURFACES: dict[str, tuple[str, Rectangle]] = {
-    "main_table": ("libero_tabletop_manipulation", _box(-0.25, 0.16, -0.33, 0.33)),
-    "kitchen_table": ("libero_kitchen_tabletop_manipulation", _box(-0.25, 0.16, -0.34, 0.34)),
-    "living_room_table": ("libero_living_room_tabletop_manipulation", _box(-0.22, 0.16, -0.32, 0.32)),
-    "study_table": ("libero_study_tabletop_manipulation", _box(-0.16, 0.22, -0.32, 0.32)),
-    "floor": ("libero_floor_manipulation", _box(-0.2, 0.16, -0.3, 0.3)),
-}  # fmt: skip
-"""Work surfaces: what a task file calls the scene, and the part that the robot reaches and sees."""
+NARROWS = 0.33
+"""How much less of a surface's width is seen on each side for a metre nearer to the camera."""
+
+
+@dataclass(frozen=True)
+class WorkSurface:
+    """A kind of scene by what things stand on."""
+
+    problem: str
+    """What a task file calls it."""
+    reach: Rectangle
+    """The part that the robot reaches."""
+    seen: float
+    """How far to the left and right of its middle the agent's camera sees, where x is 0."""
+
+    def shows(self, box: Rectangle) -> bool:
+        """Whether the camera sees the whole of a box."""
+        return max(-box.y0, box.y1) <= self.seen - NARROWS * box.x1
+
+
+SURFACES = {
+    "main_table": WorkSurface("libero_tabletop_manipulation", _box(-0.25, 0.16, -0.33, 0.33), 0.37),
+    "kitchen_table": WorkSurface(
+        "libero_kitchen_tabletop_manipulation", _box(-0.25, 0.16, -0.34, 0.34), 0.37
+    ),
+    "living_room_table": WorkSurface(
+        "libero_living_room_tabletop_manipulation", _box(-0.22, 0.16, -0.32, 0.32), 0.31
+    ),
+    "study_table": WorkSurface(
+        "libero_study_tabletop_manipulation", _box(-0.16, 0.2, -0.32, 0.32), 0.37
+    ),
+    "floor": WorkSurface("libero_floor_manipulation", _box(-0.2, 0.16, -0.3, 0.3), 0.43),
+}
+"""Work surfaces by the name that regions call them."""
 
 _GROCERIES = (
     "alphabet_soup", "tomato_sauce", "ketchup", "milk", "orange_juice", "salad_dressing",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perdure.suites.libero.generation.draft import Builder, NoRoom, Placed, shifted
+from perdure.suites.libero.generation.draft import Builder, NoRoom, Placed
 from perdure.suites.libero.generation.nouns import (
     BASES,
     FIXTURES,
@@ -66,19 +66,19 @@ def spots(scene: Builder, category: str) -> list[Spot]:
         away = MOVABLES[mark.category].half + half + NEXT
         for dx, dy in ((0.0, 1.0), (0.0, -1.0), (1.0, 0.0), (-1.0, 0.0)):
             at = round(mark.at[0] + dx * away, 3), round(mark.at[1] + dy * away, 3)
-            if free.has(*at) and free.is_free(shifted(box, *at), 0.02):
+            if free.fits(box, *at, gap=0.02):
                 found.append(Spot("next to", (mark.name,), (words(mark.category),), at))
                 break
     for i, a in enumerate(marks):
         for b in marks[i + 1 :]:
             assert a.at is not None and b.at is not None
             at = round((a.at[0] + b.at[0]) / 2, 3), round((a.at[1] + b.at[1]) / 2, 3)
-            if free.has(*at) and free.is_free(shifted(box, *at), 0.02):
+            if free.fits(box, *at, gap=0.02):
                 said = words(a.category), words(b.category)
                 found.append(Spot("between", (a.name, b.name), said, at))
     area = free.area
     middle = round((area.x0 + area.x1) / 2, 3), round((area.y0 + area.y1) / 2, 3)
-    if free.is_free(shifted(box, *middle)):
+    if free.fits(box, *middle):
         found.append(Spot("center", at=middle, surface=surface))
     for mark in marks:
         if category in BASES.get(mark.category, ()):
