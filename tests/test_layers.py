@@ -11,7 +11,7 @@ import perdure
 
 ROOT = Path(perdure.__file__).parent
 RANK = {
-    "errors": 0, "arrays": 0, "spaces": 0, "parameters": 0, "padding": 1, "names": 1, "cache": 1, "types": 2,
+    "errors": 0, "arrays": 0, "spaces": 0, "parameters": 0, "pools": 0, "padding": 1, "names": 1, "cache": 1, "types": 2,
     "seeds": 2, "specs": 2, "agent": 3, "own_files": 3, "suite": 3, "curricula": 3, "wrappers": 4, "registry": 5,
     "shared_spaces": 6, "suites": 7, "agents": 7, "store": 8, "run": 9, "measure": 10, "show": 11,
     "testing": 12, "tuning": 12, "cli": 13, "api": 14,
@@ -30,7 +30,7 @@ INNER = {
         {"spec", "guards", "progress", "results", "signals", "runner", "guardian", "crashes", "sources"},
         {"pruning", "persistence", "vector", "agent_state", "validate", "family", "code"},
         {"repeat"},
-        {"datasets", "env_runner", "video"},
+        {"datasets", "env_runner", "video", "pictures"},
         {"config", "data_runner"},
         {"plan", "loop"},
         {"mixing"},
@@ -51,11 +51,11 @@ INNER = {
         {"sheet"},
         {"summary", "measured", "live", "leaderboard", "listing"},
         {"report"},
-        {"figures", "films", "leaderboard_page", "view"},
+        {"figures", "films", "leaderboard_page", "view", "gallery"},
     ),
     "cli": (
         {"terminal", "doctor"},
-        {"verbs", "describing", "checking", "measuring", "sweeping", "playing"},
+        {"verbs", "describing", "checking", "measuring", "sweeping", "playing", "picturing"},
         {"listing", "showing"},
         {"main"},
     ),

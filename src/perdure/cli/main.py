@@ -1,5 +1,5 @@
 """``perdure``: run, sweep, watch, view, measure, compare, report, animate, leaderboard, export, play,
-gallery, ls, check, doctor."""
+gallery, generate, ls, check, doctor."""
 
 from __future__ import annotations
 
@@ -408,14 +408,38 @@ def watch(folder: Path) -> None:
 
 
 @main.command()
-@click.argument("suite")
-@click.option("--out", "-o", type=AnyPath(dir_okay=False),
-              help="The picture (SUITE.png).")  # fmt: skip
-def gallery(suite: str, out: Path | None) -> None:
-    """Draw contact sheets of what a suite shows, where it can."""
-    from perdure.cli import verbs
+@click.argument("name")
+@click.argument("file", type=AnyPath(dir_okay=False), required=False)
+@click.option("--out", "-o", type=AnyPath(dir_okay=False), help="The same as FILE (NAME.html).")
+@click.option("--look", "looks", multiple=True, help="Of a suite that has several; repeatable.")
+def gallery(name: str, file: Path | None, out: Path | None, looks: tuple[str, ...]) -> None:
+    """Draw how the tasks of a suite or curriculum begin, as FILE.html or a contact sheet FILE.png.
 
-    verbs.gallery(suite, out or Path(f"{suite}.png"))
+    NAME takes parameters: libero/eval-spatial or libero/eval-folder,folder=DIR. A suite that has other
+    things to show draws those.
+    """
+    from perdure.cli import picturing
+
+    sys.exit(picturing.gallery(name, file or out, looks))
+
+
+@main.command()
+@click.argument("suite")
+@click.argument("folder", type=AnyPath(file_okay=False))
+@click.option("--kind", default="all", show_default=True,
+              help="What varies from task to task: spatial, object, goal or all.")  # fmt: skip
+@click.option("--n", "-n", "count", type=click.IntRange(1, 100_000), default=10, show_default=True)
+@click.option("--seed", "-s", type=click.IntRange(0), default=0, show_default=True)
+@click.option("--look", "looks", multiple=True, help="To check tasks in; repeatable.")
+@click.option("--pictures/--no-pictures", default=True, help="Also index.html and sheet.png.")
+def generate(suite: str, folder: Path, looks: tuple[str, ...], **what: Any) -> None:
+    """Generate new tasks of SUITE into FOLDER: task files, an index, pictures.
+
+    A seed decides them. The same command again goes on where it was stopped; a larger --n adds more.
+    """
+    from perdure.cli import picturing
+
+    sys.exit(picturing.generate(suite, folder, **what, **({"looks": looks} if looks else {})))
 
 
 @main.command()

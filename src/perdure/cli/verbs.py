@@ -143,15 +143,6 @@ def watch(folder: Path) -> int:
         return 0
 
 
-def gallery(name: str, out: Path) -> None:
-    """Contact sheets, where a suite can draw them."""
-    draw = getattr(registry.suite(name), "gallery", None)
-    if draw is None:
-        raise SpecError(f"suite {name} has no gallery: it has no method gallery(out)")
-    for path in draw(out):
-        print(path)
-
-
 def doctor(thorough: bool = False) -> int:
     """What is installed here."""
     from perdure.cli.doctor import diagnose

@@ -19,6 +19,7 @@ proprioception    what is observed of the robot; ``objects``: also the poses of 
 instruction       benchmark: from the file's name; file: the sentence in the file
 look              whose meshes: official
 solves            3 as upstream; 1 is faster and the same to about 1e-7
+folder            where the task's file is, if it is none of the 130
 ================  ================================================================================
 """
 
@@ -27,17 +28,21 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perdure.registry import extras_named
 from perdure.suite import Suite
 from perdure.suites.libero import protocols
+from perdure.suites.libero.folders import FolderTask
 from perdure.suites.libero.states import numbered
-from perdure.suites.libero.tasks import Settings, find, officials, settings
+from perdure.suites.libero.tasks import Settings, find, located, officials, settings
 from perdure.types import Curriculum, Task
 
 if TYPE_CHECKING:
     import gymnasium
+
+    from perdure.suites.libero.generation import Report
 
 FILM = 256
 """Width and height of a film."""
@@ -66,26 +71,47 @@ class LiberoSuite(Suite):
         return self._made(task, dataclasses.replace(settings(task), cameras=(), size=FILM))
 
     def _made(self, task: Task, chosen: Settings) -> gymnasium.Env[Any, Any]:
-        official = find(task.name)
+        found = located(task)
         with extras_named("suite libero"):
             from perdure.suites.libero.env import Libero, problem_of
-        state = functools.partial(numbered, official.folder, official.file)
-        return Libero(problem_of(official), chosen, state)
+        if isinstance(found, FolderTask):
+            return Libero(problem_of(found), chosen)
+        state = functools.partial(numbered, found.folder, found.file)
+        return Libero(problem_of(found), chosen, state)
 
     def spaces(self, task: Task) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
         chosen = settings(task)
         with extras_named("suite libero"):
             from perdure.suites.libero.env import problem_of, spaces_of
-        things = problem_of(find(task.name)).objects if chosen.objects else ()
+        things = problem_of(located(task)).objects if chosen.objects else ()
         return spaces_of(chosen, [thing.name for thing in things])
 
     def instructions(self, task: Task) -> Sequence[str]:
-        official = find(task.name)
-        if settings(task).instruction == "benchmark":
-            return (official.instruction,)
-        from perdure.suites.libero.env import problem_of
+        found = located(task)
+        if not isinstance(found, FolderTask) and settings(task).instruction == "benchmark":
+            return (found.instruction,)
+        with extras_named("suite libero"):
+            from perdure.suites.libero.env import problem_of
+        said = problem_of(found).language.lower()
+        return (said,) if said else ()
 
-        return (problem_of(official).language.lower(),)
+    def code(self, task: Task) -> Sequence[Any]:
+        found = located(task)
+        return [found.path] if isinstance(found, FolderTask) else ()
+
+    def generate(
+        self,
+        folder: Path,
+        kind: str = "all",
+        count: int = 10,
+        seed: int = 0,
+        looks: Sequence[str] = (Settings.look,),
+        report: Callable[[int, int], None] | None = None,
+    ) -> Report:
+        """New tasks in a folder: see :mod:`perdure.suites.libero.generation`."""
+        with extras_named("suite libero"):
+            from perdure.suites.libero.generation import generate
+        return generate(folder, kind, count, seed, looks, report=report)
 
     def curricula(self) -> Mapping[str, Callable[..., Curriculum]]:
         return protocols.CURRICULA

@@ -11,6 +11,8 @@ import numpy as np
 from gymnasium import spaces
 
 from perdure.suites.libero import assets, bddl, states
+from perdure.suites.libero.clearance import set_down
+from perdure.suites.libero.folders import FolderTask
 from perdure.suites.libero.problem import Problem
 from perdure.suites.libero.rotations import product
 from perdure.suites.libero.scene import Scene, build
@@ -26,8 +28,10 @@ ACTIONS = 7
 
 
 @functools.lru_cache(maxsize=256)
-def problem_of(task: Official) -> Problem:
-    """The task file, from its package."""
+def problem_of(task: Official | FolderTask) -> Problem:
+    """The task file, from its package or its folder."""
+    if isinstance(task, FolderTask):
+        return bddl.read(task.path)
     return bddl.read(assets.file("tasks", f"{task.folder}/{task.file}.bddl"))
 
 
@@ -96,6 +100,8 @@ class Libero(gymnasium.Env[dict[str, Array], Array]):
         state = None if chosen.initial_states == "random" else self.state
         fixed = None if state is None else chosen.fixture_seed
         simulation.reset(seed if fixed is None else fixed)
+        if chosen.folder is not None:
+            set_down(simulation)
         if state is not None:
             simulation.set_state(state(self._number(seed, options or {})))
         rest = np.zeros(ACTIONS)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from perdure.errors import CurriculumError, UnknownName
+from perdure.suites.libero.folders import find_in, tasks_in
 from perdure.suites.libero.states import COUNT
 from perdure.suites.libero.tasks import HORIZONS, find, names_of
 from perdure.types import Curriculum, Exposure, Task, evaluate
@@ -22,6 +23,9 @@ ORDERS = (
     "7156328940", "2095368714", "3596248710", "7659034281", "2509316487", "3512786049", "3419768205",
 )  # fmt: skip
 """Upstream's 21 orders of ten tasks; the paper used the first five."""
+
+FOLDER_HORIZON = HORIZONS["10"]
+"""Of tasks of a folder: as the long ones, since some are of two steps."""
 
 PROTOCOLS: dict[str, dict[str, Any]] = {
     "paper": {"horizon": 600, "settle": 5, "settle_gripper": "hold", "size": 128},
@@ -80,6 +84,24 @@ def tasks(
     return _evaluation("tasks", [find(n).name for n in names], protocol, episodes, params)
 
 
+def folder(
+    folder: str,
+    names: Sequence[str] | None = None,
+    protocol: str = "vla",
+    episodes: int = COUNT,
+    **params: Any,
+) -> Curriculum:
+    """Evaluate the tasks of a folder of task files, such as perdure generate libero writes.
+
+    Their initial states are drawn by the seed.
+    """
+    if isinstance(names, str):
+        raise CurriculumError(f"libero/eval-folder: names must be a list of tasks, got {names!r}")
+    known = tasks_in(folder)
+    chosen = list(known) if names is None else [find_in(folder, n).name for n in names]
+    return _evaluation("folder", chosen, protocol, episodes, {"folder": folder, **params})
+
+
 def names_in_order(list_name: str, order: int) -> list[str]:
     """A list of ten in one of upstream's orders."""
     if type(order) is not int or not 0 <= order < len(ORDERS):
@@ -93,7 +115,9 @@ def _evaluation(
 ) -> Curriculum:
     if protocol not in PROTOCOLS:
         raise UnknownName(f"protocol of libero/eval-{name}", str(protocol), PROTOCOLS)
-    if params.get("initial_states", "official") == "official" and episodes > COUNT:
+    own = "folder" in params
+    official = "random" if own else "official"
+    if params.get("initial_states", official) == "official" and episodes > COUNT:
         raise CurriculumError(
             f"libero/eval-{name}: a task has {COUNT} official initial states, so at most {COUNT} "
             f"episodes, got {episodes}"
@@ -102,7 +126,9 @@ def _evaluation(
         Task(
             "libero",
             n,
-            params={"horizon": HORIZONS[find(n).list_name]} | PROTOCOLS[protocol] | dict(params),
+            params={"horizon": FOLDER_HORIZON if own else HORIZONS[find(n).list_name]}
+            | PROTOCOLS[protocol]
+            | dict(params),
         )
         for n in names
     ]
@@ -125,4 +151,5 @@ CURRICULA: Mapping[str, Callable[..., Curriculum]] = {
     "eval-ninety": ninety,
     "eval-hundred": hundred,
     "eval-tasks": tasks,
+    "eval-folder": folder,
 }

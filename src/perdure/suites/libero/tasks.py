@@ -14,6 +14,7 @@ from typing import Any
 
 from perdure.errors import CurriculumError, UnknownName
 from perdure.suites._parameters import checked_parameters
+from perdure.suites.libero.folders import FolderTask, find_in
 from perdure.suites.libero.states import COUNT
 from perdure.types import Task
 
@@ -90,6 +91,16 @@ def find(name: str) -> Official:
     raise UnknownName("libero task", name, (*known, *(o.file for o in known.values())))
 
 
+def located(task: Task) -> Official | FolderTask:
+    """The official task of this name, or that of the folder that its parameters name."""
+    folder = task.params.get("folder")
+    if folder is None:
+        return find(task.name)
+    if not isinstance(folder, str) or not folder:
+        raise CurriculumError(f"{task.id}: folder must be the path of a folder, got {folder!r}")
+    return find_in(folder, task.name)
+
+
 CHOICES: dict[str, tuple[Any, ...]] = {
     "initial_states": ("official", "cycle", "random"),
     "orientation": ("upright", "upstream", "rotated"),
@@ -137,6 +148,8 @@ class Settings:
     """Where bodies and their looks come from."""
     solves: int = 3
     """How often the constraints are solved in a physics step: 3 as upstream, or 1."""
+    folder: str | None = None
+    """Where the task's file is, if it is none of the 130: see :mod:`perdure.suites.libero.folders`."""
 
 
 INTEGERS = {"horizon": 1, "settle": 0, "size": 8}
@@ -147,8 +160,16 @@ LISTED = {"cameras": None, "proprioception": tuple(PROPRIOCEPTION)}
 
 def settings(task: Task) -> Settings:
     """A task's parameters, checked."""
-    find(task.name)
+    located(task)
     given = checked_parameters(task, Settings, CHOICES, INTEGERS)
+    own = given.get("folder") is not None
+    # Of a task of one's own there are no official states.
+    starts = given.setdefault("initial_states", "random") if own else ""
+    if own and (starts != "random" or given.get("initial_state") is not None):
+        raise CurriculumError(
+            f"{task.id}: a task of a folder has no official initial states: they are drawn by the "
+            "seed (initial_states=random)"
+        )
     for name, most in (("initial_state", COUNT), ("fixture_seed", 2**32)):
         value = given.get(name)
         if value is not None and (type(value) is not int or not 0 <= value < most):

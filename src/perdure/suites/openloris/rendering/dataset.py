@@ -5,17 +5,16 @@ from __future__ import annotations
 import functools
 import itertools
 import json
-import multiprocessing
 import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from perdure.errors import EnvironmentFault, SpecError, UnknownName
+from perdure.pools import worker_pool
 from perdure.registry import extras_named
 from perdure.seeds import rng_for
 from perdure.suites.openloris import frame_annotations
@@ -155,28 +154,12 @@ def _run_jobs(jobs: Sequence[Job], workers: int) -> Iterator[str]:
             yield _run_job(job)
         _clip_renderer.cache_clear()
         return
-    context = multiprocessing.get_context("spawn")
     # An object stays in one process: building its scene costs as much as a hundred frames.
     objects = [list(mine) for _, mine in itertools.groupby(jobs, key=lambda j: j.name)]
-    with ProcessPoolExecutor(workers, context, initializer=_exit_with_parent) as pool:
+    with worker_pool(workers) as pool:
         waiting = [pool.submit(_run_here, mine) for mine in objects]
-        try:
-            for done in as_completed(waiting):
-                yield from done.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _exit_with_parent() -> None:
-    """End this worker when its parent is killed: it would wait for work for ever."""
-    parent = multiprocessing.parent_process()
-
-    def watch() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+        for done in as_completed(waiting):
+            yield from done.result()
 
 
 @functools.lru_cache(maxsize=1)

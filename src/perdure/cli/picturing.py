@@ -1,0 +1,117 @@
+"""The bodies of gallery and generate."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from perdure import registry
+from perdure.cli.terminal import say, tell
+from perdure.errors import SpecError
+from perdure.specs import Spec
+from perdure.types import Task
+
+ENDINGS = (".html", ".png")
+
+
+@contextlib.contextmanager
+def progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar with the time that is left; elsewhere than on a terminal, nothing."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    from perdure.show.screen import SafeConsole
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(what, *columns, console=SafeConsole(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def gallery(name: str, out: Path | None, looks: Sequence[str]) -> int:
+    """Pictures of a suite's tasks, or of a curriculum's."""
+    spec = Spec.parse(name)
+    own = getattr(registry.suite(spec.name), "gallery", None) if _is_suite(spec) else None
+    if own is not None:
+        for path in own(out or Path(f"{spec.name}.png")):
+            say(str(path))
+        return 0
+    target = out or Path(f"{spec.name.replace('/', '-')}.html")
+    if target.suffix not in ENDINGS:
+        raise SpecError(f"{target}: expected a file that ends in {' or '.join(ENDINGS)}")
+    tasks = tasks_of(spec)
+    if not tasks:
+        raise SpecError(f"{name} has no task that can be played, so there is nothing to see")
+    shown = [
+        dataclasses.replace(t, params={**t.params, "look": look}) for t in tasks for look in looks
+    ]
+    failed = draw(shown or tasks, [target], name)
+    return 1 if failed else 0
+
+
+def _is_suite(spec: Spec) -> bool:
+    return "/" not in spec.name and registry.is_suite(spec.name)
+
+
+def tasks_of(spec: Spec) -> list[Task]:
+    """The tasks that a suite or a curriculum has; parameters behind a suite's name are its tasks'."""
+    if _is_suite(spec):
+        suite = registry.suite(spec.name)
+        found = [t for t in suite.tasks() if suite.has_env(t)]
+        return [dataclasses.replace(t, params={**t.params, **spec.params}) for t in found]
+    return list(registry.curriculum(spec).tasks)
+
+
+def draw(tasks: Sequence[Task], targets: Sequence[Path], title: str) -> int:
+    """Draw tasks into pages and contact sheets; how many could not be drawn."""
+    from perdure.run.pictures import draw_tasks
+    from perdure.show.gallery import Cell, contact_sheet, page
+    from perdure.store.files import write_output
+
+    with progress("drawing") as report:
+        pictures = draw_tasks(tasks, report=report)
+    several = len({t.params.get("look") for t in tasks}) > 1
+    cells = [
+        Cell(
+            f"{p.task} ({t.params['look']})" if several else p.task,
+            p.about,
+            p.jpeg,
+            p.problem,
+        )
+        for p, t in zip(pictures, tasks, strict=True)
+    ]
+    failed = [p for p in pictures if p.problem]
+    about = f"{len(cells)} pictures of how tasks begin"
+    for target in targets:
+        made = (
+            contact_sheet(cells) if target.suffix == ".png" else page(title, about, cells).encode()
+        )
+        write_output(target, made)
+        say(str(target))
+    for picture in failed[:3]:
+        tell(f"no picture of {picture.task}: {picture.problem}")
+    return len(failed)
+
+
+def generate(name: str, folder: Path, count: int, seed: int, pictures: bool, **options: Any) -> int:
+    """New tasks of a suite into a folder, and how they look."""
+    make = getattr(registry.suite(name), "generate", None)
+    if make is None:
+        can = [n for n in registry.entries("suites") if hasattr(registry.suite(n), "generate")]
+        raise SpecError(f"suite {name} cannot generate tasks; these can: {', '.join(can)}")
+    with progress("generating") as report:
+        made = make(folder, count=count, seed=seed, report=report, **options)
+    say(made.summary)
+    say(f"run: perdure run '{made.curriculum}' -a AGENT")
+    if not pictures:
+        return 0
+    tasks = tasks_of(Spec.parse(made.curriculum))
+    return 1 if draw(tasks, [folder / "index.html", folder / "sheet.png"], str(folder)) else 0

@@ -1,0 +1,118 @@
+"""Pictures of tasks side by side: one HTML file that needs nothing else, or a contact sheet."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import jinja2
+from markupsafe import Markup
+
+from perdure.show.report.page import TEMPLATES, clean
+
+CELL = 200
+LINES, LINE = 4, 12
+"""Of a caption on a contact sheet."""
+COLUMNS = 10
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A picture (a JPEG, or none and why) and what stands below it."""
+
+    name: str
+    caption: str
+    jpeg: bytes = b""
+    problem: str = ""
+
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{{ policy }}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="generator" content="Perdure">
+<title>{{ title }} – Perdure gallery</title>
+<style>{{ style }}</style>
+</head>
+<body>
+<main class="wide">
+<section class="intro"><h1><bdi>{{ title }}</bdi></h1><p class="muted">{{ about }}</p></section>
+<ul class="gallery">
+{% for c in cells %}
+<li>{% if c.picture %}<img src="{{ c.picture }}" alt="" loading="lazy" decoding="async">
+{%- else %}<div class="none">{{ c.problem }}</div>{% endif %}
+<div class="mono small"><bdi>{{ c.name }}</bdi></div><div>{{ c.caption }}</div></li>
+{% endfor %}
+</ul>
+</main>
+</body>
+</html>
+"""
+_MORE = """
+.gallery { list-style: none; margin: 0 0 40px; padding: 0; display: grid; gap: 18px;
+  grid-template-columns: repeat(auto-fill, minmax(190px, 1fr)); }
+.gallery li { background: var(--surface); border: 1px solid var(--line); border-radius: 8px;
+  padding: 8px; font-size: 13px; line-height: 1.35; overflow-wrap: anywhere; }
+.gallery img, .gallery .none { display: block; width: 100%; border-radius: 4px; margin-bottom: 6px; }
+.gallery .none { color: var(--warn); background: var(--warned); padding: 8px; min-height: 120px; }
+"""
+
+
+def page(title: str, about: str, cells: Sequence[Cell]) -> str:
+    """The pictures as one HTML file, in the report's style."""
+    style = Markup((TEMPLATES / "report.css").read_text("utf-8") + _MORE)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; "
+        "form-action 'none'"
+    )
+    shown = [
+        {
+            "name": clean(c.name),
+            "caption": clean(c.caption),
+            "problem": clean(c.problem),
+            "picture": _address(c.jpeg),
+        }
+        for c in cells
+    ]
+    made = jinja2.Environment(
+        autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
+    ).from_string(_PAGE)
+    return made.render(
+        title=clean(title), about=clean(about), cells=shown, style=style, policy=policy
+    )
+
+
+def _address(jpeg: bytes) -> str:
+    return f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}" if jpeg else ""
+
+
+def contact_sheet(cells: Sequence[Cell]) -> bytes:
+    """The pictures as one PNG."""
+    from PIL import Image, ImageDraw
+
+    columns = min(COLUMNS, len(cells))
+    tall = CELL + LINES * LINE + 8
+    sheet = Image.new("RGB", (columns * (CELL + 4), -(-len(cells) // columns) * tall), "white")
+    draw = ImageDraw.Draw(sheet)
+    for k, cell in enumerate(cells):
+        x, y = k % columns * (CELL + 4), k // columns * tall
+        if cell.jpeg:
+            picture = Image.open(io.BytesIO(cell.jpeg))
+            scale = CELL / max(picture.size)
+            size = round(picture.width * scale), round(picture.height * scale)
+            sheet.paste(picture.resize(size, Image.Resampling.LANCZOS), (x, y))
+        text = [cell.name, *textwrap.wrap(cell.problem or cell.caption, CELL // 6)]
+        for n, line in enumerate(text[:LINES]):
+            shown = clean(line).encode("latin-1", "replace").decode("latin-1")
+            draw.text((x + 2, y + CELL + 1 + n * LINE), shown, fill="black")
+    stream = io.BytesIO()
+    sheet.save(stream, "PNG", optimize=False)
+    return stream.getvalue()
