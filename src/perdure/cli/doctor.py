@@ -27,6 +27,7 @@ PURPOSES = {
     "sb3": "agent sb3",
     "metaworld": "suite metaworld",
     "libero": "suite libero",
+    "libero-official": "the published look and states of suite libero",
     "openloris": "suite openloris",
     "vision": "digits of suite vision",
     "video": "perdure run --video",

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from perdure import registry
 from perdure.cli.terminal import remark, say, tell
 from perdure.errors import Interrupted, SpecError
 from perdure.show.screen import SafeConsole

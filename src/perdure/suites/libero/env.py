@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from perdure.suites.libero import assets, bddl, states
+from perdure.suites.libero import bddl, problems, states
 from perdure.suites.libero.clearance import set_down
 from perdure.suites.libero.folders import FolderTask
 from perdure.suites.libero.problem import Problem
@@ -29,10 +29,10 @@ ACTIONS = 7
 
 @functools.lru_cache(maxsize=256)
 def problem_of(task: Official | FolderTask) -> Problem:
-    """The task file, from its package or its folder."""
+    """What a task's file says: an official one, or one of a folder."""
     if isinstance(task, FolderTask):
         return bddl.read(task.path)
-    return bddl.read(assets.file("tasks", f"{task.folder}/{task.file}.bddl"))
+    return problems.official(task.folder, task.file)
 
 
 @functools.lru_cache(maxsize=16)
@@ -68,8 +68,8 @@ class Libero(gymnasium.Env[dict[str, Array], Array]):
     """A Panda arm at one task. The simulation is made by the first reset.
 
     An episode ends with success, and is cut at the horizon; the reward is 1 on success and else 0.
-    ``reset`` reads ``options``: ``episode`` is the number of the official state, and without it the
-    seed picks one.
+    ``reset`` reads ``options``: ``episode`` is the number of the initial state, and without it the
+    seed picks or draws one.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 20}  # noqa: RUF012
@@ -77,7 +77,8 @@ class Libero(gymnasium.Env[dict[str, Array], Array]):
     def __init__(
         self, problem: Problem, settings: Settings, state: Callable[[int], Array] | None = None
     ) -> None:
-        """``state`` gives the initial state of a number; without it all are drawn by the seed."""
+        """``state`` gives the official state of a number; without it all are drawn from the task
+        file."""
         self.problem, self.settings, self.state = problem, settings, state
         # Gymnasium declares them as spaces of what it is generic in.
         self.observation_space, self.action_space = spaces_of(  # type: ignore[assignment]
@@ -97,13 +98,19 @@ class Libero(gymnasium.Env[dict[str, Array], Array]):
             seed = int(self.np_random.integers(2**32))
         chosen = self.settings
         simulation, self.taken = self._made(), 0
-        state = None if chosen.initial_states == "random" else self.state
-        fixed = None if state is None else chosen.fixture_seed
-        simulation.reset(seed if fixed is None else fixed)
-        if chosen.folder is not None:
-            set_down(simulation)
-        if state is not None:
-            simulation.set_state(state(self._number(seed, options or {})))
+        number = self._number(options or {})
+        if chosen.initial_states in ("official", "cycle") and self.state is not None:
+            simulation.reset(seed if chosen.fixture_seed is None else chosen.fixture_seed)
+            if number is None:
+                number = int(np.random.Generator(np.random.PCG64(seed)).integers(states.COUNT))
+            cycle = chosen.initial_states == "cycle"
+            simulation.set_state(self.state(number % states.COUNT if cycle else number))
+        else:
+            if number is None or chosen.initial_states == "random":
+                number = seed
+            simulation.reset(number)
+            if chosen.folder is not None:
+                set_down(simulation)
         rest = np.zeros(ACTIONS)
         rest[-1] = -1.0 if chosen.settle_gripper == "open" else 0.0
         for _ in range(chosen.settle):
@@ -117,13 +124,10 @@ class Libero(gymnasium.Env[dict[str, Array], Array]):
             self.simulation = Simulation(scene, self.settings.solves)
         return self.simulation
 
-    def _number(self, seed: int, options: Mapping[str, Any]) -> int:
+    def _number(self, options: Mapping[str, Any]) -> int | None:
         if self.settings.initial_state is not None:
             return self.settings.initial_state
-        if "episode" not in options:
-            return int(np.random.Generator(np.random.PCG64(seed)).integers(states.COUNT))
-        number = int(options["episode"])
-        return number % states.COUNT if self.settings.initial_states == "cycle" else number
+        return int(options["episode"]) if "episode" in options else None
 
     def step(self, action: Array) -> tuple[dict[str, Array], float, bool, bool, dict[str, Any]]:
         """One control step of 50 ms."""

@@ -9,11 +9,14 @@ of are box sites, and joints carry the names of the official models.
 
 from __future__ import annotations
 
+import copy
+import functools
+from collections.abc import Collection
 from typing import Literal, Protocol
 
 from perdure.errors import UnknownName
-from perdure.suites.libero import assets, mjcf
-from perdure.suites.libero.categories import category
+from perdure.suites.libero import assets, mjcf, primitive
+from perdure.suites.libero.categories import CATEGORIES, category
 from perdure.suites.libero.mjcf import Element
 from perdure.suites.libero.workspaces import Workspace
 
@@ -24,6 +27,12 @@ class Look(Protocol):
     """A source of models; each call gives a tree of its own."""
 
     name: str
+    lifts: bool
+    """Whether what a seed places in a surface is lifted out of it. (Upstream's floor scenes put
+    things centimetres deep, and leave it to the physics to push them out.)"""
+
+    def things(self) -> Collection[str]:
+        """The categories that it has models of."""
 
     def arena(self, workspace: Workspace) -> Element:
         """Room, surface, lights and cameras."""
@@ -39,11 +48,16 @@ class OfficialLook:
     """The meshes and textures of the published benchmark, from its packages."""
 
     name = "official"
+    lifts = False
     robots = {  # noqa: RUF012
         "arm": "robots/panda/robot.xml",
         "mount": "mounts/rethink_mount.xml",
         "gripper": "grippers/panda_gripper.xml",
     }
+
+    def things(self) -> Collection[str]:
+        """All categories."""
+        return CATEGORIES
 
     def arena(self, workspace: Workspace) -> Element:
         """The arena's file with the textures of the workspace."""
@@ -62,7 +76,41 @@ class OfficialLook:
         return mjcf.load(assets.root("robots") / self.robots[part], assets.check)
 
 
-LOOKS: dict[str, Look] = {"official": OfficialLook()}
+class PrimitiveLook:
+    """Our own object library, generated in code: plain colours, few faces, and no files."""
+
+    name = "primitive"
+    lifts = True
+
+    def things(self) -> Collection[str]:
+        """Those that the 130 tasks use."""
+        return primitive.THINGS
+
+    def arena(self, workspace: Workspace) -> Element:
+        """A room of boxes."""
+        return primitive.room(workspace)
+
+    def thing(self, name: str) -> Element:
+        """A category's model."""
+        if name not in primitive.THINGS:
+            raise UnknownName("category of LIBERO's primitive look", name, primitive.THINGS)
+        return copy.deepcopy(_generated(name))
+
+    def robot(self, part: RobotPart) -> Element:
+        """The Panda, its pedestal and its gripper."""
+        return primitive.PARTS[part]()
+
+
+@functools.cache
+def _generated(name: str) -> Element:
+    return primitive.THINGS[name]().root
+
+
+LOOKS: dict[str, Look] = {"primitive": PrimitiveLook(), "official": OfficialLook()}
+DEFAULT = "primitive"
+"""The one that needs nothing but this package."""
+INITIAL_STATES = {"primitive": "numbered", "official": "official"}
+"""How episodes begin if nothing is said; the official states come with the official look's files."""
 
 
 def look(name: str) -> Look:

@@ -1,6 +1,7 @@
 """LIBERO's evaluations as curricula.
 
-An evaluation plays the 50 official initial states of every task of a list, state k in episode k.
+An evaluation plays 50 initial states of every task of a list, state k in episode k: numbered ones in
+the primitive look, the published ones with ``look=official``. Which it was stands in every task.
 ``protocol`` chooses the horizon, how a scene settles and how pictures are shown: ``paper`` as the
 lifelong-learning experiments, ``vla`` as evaluations of vision-language-action models.
 """
@@ -13,6 +14,7 @@ from typing import Any
 
 from perdure.errors import CurriculumError, UnknownName
 from perdure.suites.libero.folders import find_in, tasks_in
+from perdure.suites.libero.looks import DEFAULT, INITIAL_STATES, look
 from perdure.suites.libero.states import COUNT
 from perdure.suites.libero.tasks import HORIZONS, find, names_of
 from perdure.types import Curriculum, Exposure, Task, evaluate
@@ -116,8 +118,9 @@ def _evaluation(
     if protocol not in PROTOCOLS:
         raise UnknownName(f"protocol of libero/eval-{name}", str(protocol), PROTOCOLS)
     own = "folder" in params
-    official = "random" if own else "official"
-    if params.get("initial_states", official) == "official" and episodes > COUNT:
+    chosen = look(params.get("look", DEFAULT)).name
+    states = params.get("initial_states", "random" if own else INITIAL_STATES[chosen])
+    if states == "official" and episodes > COUNT:
         raise CurriculumError(
             f"libero/eval-{name}: a task has {COUNT} official initial states, so at most {COUNT} "
             f"episodes, got {episodes}"
@@ -126,9 +129,13 @@ def _evaluation(
         Task(
             "libero",
             n,
-            params={"horizon": FOLDER_HORIZON if own else HORIZONS[find(n).list_name]}
-            | PROTOCOLS[protocol]
-            | dict(params),
+            params={
+                "horizon": FOLDER_HORIZON if own else HORIZONS[find(n).list_name],
+                **PROTOCOLS[protocol],
+                "look": chosen,
+                "initial_states": states,
+                **params,
+            },
         )
         for n in names
     ]

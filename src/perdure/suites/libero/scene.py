@@ -17,7 +17,7 @@ import numpy as np
 from perdure.errors import EnvironmentFault
 from perdure.suites.libero import mjcf
 from perdure.suites.libero.categories import Category, category
-from perdure.suites.libero.looks import Look, look
+from perdure.suites.libero.looks import DEFAULT, Look, look
 from perdure.suites.libero.mjcf import Element, text
 from perdure.suites.libero.problem import Problem, Region
 from perdure.suites.libero.workspaces import Workspace, workspace
@@ -89,9 +89,11 @@ class Scene:
     bodies: Mapping[str, Body]
     """Objects first, then fixtures, as they stand in the model."""
     zones: Mapping[str, Zone]
+    lifts: bool = False
+    """See :class:`~perdure.suites.libero.looks.Look`."""
 
 
-def build(problem: Problem, look_name: str = "official") -> Scene:
+def build(problem: Problem, look_name: str = DEFAULT) -> Scene:
     """Put a task's scene together."""
     space, source = workspace(problem.name), look(look_name)
     root = ET.fromstring(BASE.strip())
@@ -131,7 +133,8 @@ def build(problem: Problem, look_name: str = "official") -> Scene:
     visual = ET.tostring(root, encoding="unicode")
     mjcf.named(root, "body", space.body).extend(sites)
     _strip_visuals(root)
-    return Scene(problem, space, ET.tostring(root, encoding="unicode"), visual, bodies, zones)
+    xml = ET.tostring(root, encoding="unicode")
+    return Scene(problem, space, xml, visual, bodies, zones, source.lifts)
 
 
 def _arena(source: Look, space: Workspace) -> Element:

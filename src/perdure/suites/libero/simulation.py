@@ -32,6 +32,10 @@ first two move the result by about 1e-8. One solve is enough for all but equalit
 POSTURE: Array = np.array([0, -1.61037389e-01, 0.0, -2.44459747, 0.0, 2.22675220, np.pi / 4])
 """Of the arm at first."""
 GRIPPER: Array = np.array([0.020833, -0.020833])
+LIFTS = 5
+"""How often at most objects are raised before an episode begins."""
+TOUCH = 0.0005
+"""How deep, in metres, things may begin in each other."""
 STATE = mujoco.mjtState.mjSTATE_INTEGRATION
 
 
@@ -117,9 +121,29 @@ class Simulation:
         else:
             raise EnvironmentFault(f"the scene cannot be set: {problem}")
         mujoco.mj_forward(self.model, self.data)
+        if self.scene.lifts:
+            self._lift()
         self.clock = SensorClock()
         self._settle_lights()
         self.sense()
+
+    def _lift(self) -> None:
+        """Raise objects out of what they were placed in, the upper of two first."""
+        model, data = self.model, self.data
+        free = {int(model.body(b.root).id): b.joints[-1] for b in self.objects.values()}
+        for _ in range(LIFTS):
+            depths: dict[int, float] = {}
+            for pair, distance in zip(data.contact.geom, data.contact.dist, strict=True):
+                owners = [int(model.body_rootid[model.geom_bodyid[g]]) for g in pair]
+                movable = [i for i in owners if i in free]
+                if distance < -TOUCH and movable:
+                    upper = max(movable, key=lambda i: float(data.xpos[i][2]))
+                    depths[upper] = max(depths.get(upper, 0.0), float(-distance))
+            if not depths:
+                break
+            for number, depth in depths.items():
+                data.joint(free[number]).qpos[2] += depth + TOUCH
+            mujoco.mj_forward(model, data)
 
     def _place(self, draws: np.random.RandomState) -> None:
         model, data = self.model, self.data

@@ -15,6 +15,7 @@ from typing import Any
 from perdure.errors import CurriculumError, UnknownName
 from perdure.suites._parameters import checked_parameters
 from perdure.suites.libero.folders import FolderTask, find_in
+from perdure.suites.libero.looks import DEFAULT, INITIAL_STATES, LOOKS
 from perdure.suites.libero.states import COUNT
 from perdure.types import Task
 
@@ -102,11 +103,11 @@ def located(task: Task) -> Official | FolderTask:
 
 
 CHOICES: dict[str, tuple[Any, ...]] = {
-    "initial_states": ("official", "cycle", "random"),
+    "initial_states": ("numbered", "official", "cycle", "random"),
     "orientation": ("upright", "upstream", "rotated"),
     "settle_gripper": ("hold", "open"),
     "instruction": ("benchmark", "file"),
-    "look": ("official",),
+    "look": tuple(LOOKS),
     "solves": (1, 3),
 }
 
@@ -122,11 +123,13 @@ class Settings:
     evaluation, 10 in those of vision-language-action models."""
     settle_gripper: str = "hold"
     """``hold``: the gripper is told nothing then; ``open``: to open."""
-    initial_states: str = "official"
-    """``official``: episode k begins in the k-th of the 50 states, and there is no 51st; ``cycle``:
-    after the last comes the first; ``random``: drawn anew from the task file by the seed."""
+    initial_states: str = INITIAL_STATES[DEFAULT]
+    """``numbered``: episode k begins in what number k, as a seed, draws from the task file, the same
+    for everybody; ``official``: in the k-th of the 50 published states, and there is no 51st;
+    ``cycle``: after the last of them comes the first; ``random``: drawn from the task file by the
+    episode's own seed. If nothing is said it goes by the look: numbered or official."""
     initial_state: int | None = None
-    """Always this one of the 50."""
+    """Always the one of this number."""
     fixture_seed: int | None = None
     """Where fixtures stand, to a centimetre or so, is no part of a state. This seed decides it; the
     episode's does if there is none."""
@@ -144,8 +147,9 @@ class Settings:
     instruction: str = "benchmark"
     """``benchmark``: from the name of the task's file; ``file``: the one in it, which differs in 29
     of the 130."""
-    look: str = "official"
-    """Where bodies and their looks come from."""
+    look: str = DEFAULT
+    """Where bodies and their looks come from: ``primitive``, our own object library, or
+    ``official``, the published meshes, which are an extra."""
     solves: int = 3
     """How often the constraints are solved in a physics step: 3 as upstream, or 1."""
     folder: str | None = None
@@ -181,9 +185,12 @@ def settings(task: Task) -> Settings:
             given[name] = _names(task, name, given[name], choices)
     if not isinstance(given.get("objects", False), bool):
         raise CurriculumError(f"{task.id}: objects must be true or false")
+    given.setdefault("initial_states", INITIAL_STATES[given.get("look", DEFAULT)])
     made = Settings(**given)
     if made.initial_state is not None and made.initial_states == "random":
-        raise CurriculumError(f"{task.id}: initial_state belongs to official initial_states")
+        raise CurriculumError(
+            f"{task.id}: random initial_states have no numbers, so none is initial_state"
+        )
     if not (made.cameras or made.proprioception or made.objects):
         raise CurriculumError(f"{task.id}: cameras, proprioception or objects: observe something")
     return made
