@@ -15,7 +15,8 @@ initial_state     always this one of the 50
 fixture_seed      where fixtures stand, which is no part of a state
 cameras           whose pictures are observed; none is much faster
 size              of a picture; ``orientation``: upright, upstream (upside down) or rotated
-proprioception    what is observed of the robot; ``objects``: also the poses of objects
+proprioception    what is observed of the robot; ``objects``: also the poses of objects;
+                  ``privileged``: the simulation's whole state, for experts
 instruction       benchmark: from the file's name; file: the sentence in the file
 look              whose meshes: official
 solves            3 as upstream; 1 is faster and the same to about 1e-7
@@ -34,10 +35,12 @@ from perdure.suite import Suite
 from perdure.suites.libero import protocols
 from perdure.suites.libero.states import numbered
 from perdure.suites.libero.tasks import Settings, find, officials, settings
-from perdure.types import Curriculum, Task
+from perdure.types import Curriculum, Setup, Task
 
 if TYPE_CHECKING:
     import gymnasium
+
+    from perdure.agent import Agent
 
 FILM = 256
 """Width and height of a film."""
@@ -71,6 +74,11 @@ class LiberoSuite(Suite):
             from perdure.suites.libero.env import Libero, problem_of
         state = functools.partial(numbered, official.folder, official.file)
         return Libero(problem_of(official), chosen, state)
+
+    def expert(self, setup: Setup) -> Agent:
+        with extras_named("agent expert"):
+            from perdure.suites.libero.experts.agent_of import ExpertAgent
+        return ExpertAgent(setup)
 
     def spaces(self, task: Task) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
         chosen = settings(task)

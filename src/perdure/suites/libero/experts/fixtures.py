@@ -6,7 +6,7 @@ import numpy as np
 
 from perdure.suites.libero.experts import grasps
 from perdure.suites.libero.experts.grasps import OPEN, Grasp, downward, leaning, pointing
-from perdure.suites.libero.experts.handling import approach, close, easiest
+from perdure.suites.libero.experts.handling import FLIP, approach, close, easiest
 from perdure.suites.libero.experts.motion import CLOSED, OPENED, Script, go, toward, wait
 from perdure.suites.libero.experts.places import TWISTED, turned, twist
 from perdure.suites.libero.experts.solids import Solids, solids_of
@@ -223,7 +223,7 @@ def open_door(world: World, relation: Relation, tried: int) -> Script:
     joint = joint_of(world, relation)
     if world.joint(joint) > -0.45:
         yield from _draw(world, joint, tried)
-    if world.joint(joint) < -0.2:
+    if world.joint(joint) < -0.2 and not world.holds(relation):
         yield from _sweep(world, joint, 1.0, relation, tried)
 
 
@@ -234,24 +234,27 @@ def _draw(world: World, joint: str, tried: int) -> Script:
     bar = leaf.take(np.array([int(np.argmax(out))]))
     rest = world.others()
     rest = rest.take(np.linalg.norm(rest.middles - bar.middles[0], axis=1) > 1e-5)
-    poses = [pointing(-LEVEL, opening), *leaning(-opening, np.deg2rad(60))]
-    found = grasps.find(bar, rest, poses, openings=(OPEN, 0.03, 0.02), count=8)
-    if not found:
+    for poses in ([pointing(-LEVEL, along)], leaning(-opening, np.deg2rad(45))):
+        found = grasps.find(bar, rest, poses, openings=(OPEN, 0.03, 0.02), count=8)
+        if found:
+            break
+    else:
         return
     grasp: Grasp = found[tried % len(found)]
-    axes = easiest(grasp.axes)
+    sense = -float(np.sign(axis(world, joint)[2]))
+    # The hand turns with the door: it begins where the wrist has room for that.
+    axes = min((grasp.axes, grasp.axes @ FLIP), key=lambda a: abs(twist(a) + sense * 0.75))
     yield from approach(world, grasp.position - axes[:, 2] * 0.07, axes, OPENED)
     yield from go(world, grasp.position, axes, OPENED, near=0.006, turned=0.08, speed=0.6, steps=40)
     yield from close(world, grasp.position, axes)
     begin, first = world.hand, world.joint(joint)
-    for _ in range(70):
+    for _ in range(110):
         moved = first - world.joint(joint)
-        if moved > 0.6:
+        if moved > 1.0 or world.opening < 0.002:
             break
-        angle = -(moved + 0.2) * np.sign(axis(world, joint)[2])
-        turn = turned(angle)
+        turn = turned(sense * (moved + 0.2))
         target = hinge + turn @ (begin - hinge)
         target[2] = begin[2]
-        yield toward(world, target, turned(angle / 2) @ axes, CLOSED, 0.7)
+        yield toward(world, target, turned(sense * moved) @ axes, CLOSED, 0.7)
     yield from wait(world, OPENED, 5)
     yield from go(world, world.hand - axes[:, 2] * 0.10, None, OPENED, near=0.03, steps=25)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perdure.suites.libero.experts.solids import Solids, gripper
+from perdure.suites.libero.experts.solids import Solids, gripper, hits_gripper
 from perdure.types import Array
 
 OPEN = 0.04
@@ -22,6 +22,8 @@ PAD_Z = (-0.012, 0.005)
 GAP = 0.012
 """Between two parts of a thing that are grasped on their own, as the two sides of a bowl."""
 MARGIN = 0.002
+BACK = (0.0, 0.05, 0.10)
+"""Metres before a grasp where the hand must have room too."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,10 @@ def _opening(
     for q, shape in shapes.items():
         if q < grasp.width / 2 + 0.003:
             continue
-        if shape.inside(own, MARGIN).any() or shape.inside(other, MARGIN).any():
+        if hits_gripper(shape, own, MARGIN):
+            continue
+        # There, and on the way to it.
+        if any(hits_gripper(shape, other + (0, 0, back), MARGIN) for back in BACK):
             continue
         ends = shape.moved(grasp.axes, grasp.position).corners().reshape(-1, 3)
         if not near.inside(ends, 0.001).any():
@@ -114,7 +119,7 @@ def _along(points: Array, weight: Array, axes: Array) -> list[Grasp]:
     own, centre = points @ axes, weight @ axes
     low, high = own.min(0), own.max(0)
     found: list[Grasp] = []
-    for z in np.arange(low[2] + 0.008, max(high[2], low[2] + 0.0081), 0.007):
+    for z in np.arange(low[2] + 0.003, max(high[2], low[2] + 0.0031), 0.005):
         level = own[(own[:, 2] > z + PAD_Z[0]) & (own[:, 2] < z + PAD_Z[1])]
         if len(level) < 4:
             continue

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
 
 from perdure.suites.libero.experts import grasps
 from perdure.suites.libero.experts.grasps import Grasp
-from perdure.suites.libero.experts.motion import CLOSED, HOLD, OPENED, Script, go, open_to, toward, wait
+from perdure.suites.libero.experts.motion import CLOSED, HOLD, OPENED, Script, go, open_to, rotation_vector, toward, wait
 from perdure.suites.libero.experts.places import RUN, TWISTED, Held, Place, Room, held_by, turned, twist
 from perdure.suites.libero.experts.world import World
 from perdure.suites.libero.problem import Relation
@@ -21,11 +22,13 @@ CLEAR = 0.025
 LEANS = tuple(np.deg2rad(a) for a in (40, 60, 75))
 """Of a hand that pushes things into shelves."""
 FLIP = np.diag([-1.0, -1.0, 1.0])
+HOME = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
+"""The hand's axes in its first posture, about."""
 
 
 def easiest(axes: Array) -> Array:
     """The hand's axes, or those turned by half a turn, which grasp alike: what the wrist does easily."""
-    return axes if abs(twist(axes)) <= abs(twist(axes @ FLIP)) else axes @ FLIP
+    return min((axes, axes @ FLIP), key=lambda a: float(np.linalg.norm(rotation_vector(a @ HOME.T))))
 
 
 def level_over(
@@ -65,14 +68,15 @@ def transfers(world: World, relation: Relation) -> Iterator[tuple[Grasp, Place]]
     thing, around = world.solids(name), world.others(name)
     room = Room(world, name, relation)
     doubtful: list[tuple[Grasp, Place]] = []
-    for grasp in _varied(grasps.find(thing, around, count=40), 6):
-        for axes in sorted((grasp.axes, grasp.axes @ FLIP), key=lambda a: abs(twist(a)))[:1]:
-            chosen = Grasp(grasp.position, axes, grasp.opening, grasp.width, grasp.score)
-            place = room.lowered(held_by(world, name, chosen), axes)
-            if place is not None and place.fits:
-                yield chosen, place
-            elif place is not None:
-                doubtful.append((chosen, place))
+    for grasp in _varied(grasps.find(thing, around, count=60), 8):
+        axes = easiest(grasp.axes)
+        chosen = dataclasses.replace(grasp, axes=axes)
+        place = room.lowered(held_by(world, name, chosen), axes)
+        if place is not None and place.fits and not place.drop:
+            yield chosen, place
+        elif place is not None:
+            doubtful.append((chosen, place))
+    doubtful.sort(key=lambda d: (not d[1].fits, d[1].drop))
     ways = [] if target in world.bodies else _ways_in(world, target)
     for way in ways if not doubtful else ():
         leaning = [axes for lean in (0.0, *LEANS) for axes in grasps.leaning(way, lean)]
@@ -84,7 +88,7 @@ def transfers(world: World, relation: Relation) -> Iterator[tuple[Grasp, Place]]
                 for axes in (grasp.axes, grasp.axes @ FLIP):
                     if abs(twist(axes)) > TWISTED:
                         continue
-                    chosen = Grasp(grasp.position, axes, grasp.opening, grasp.width, grasp.score)
+                    chosen = dataclasses.replace(grasp, axes=axes)
                     place = room.pushed(held_by(world, name, chosen), axes, way)
                     if place is not None and place.fits:
                         yield chosen, place
@@ -203,7 +207,7 @@ def put_down(world: World, held: Held, place: Place) -> Script:
     shift = (target - world.position(held.name)) * (1, 1, 0)
     if np.linalg.norm(shift) > 0.05:
         shift = np.zeros(3)
-    low = place.position + shift - (0, 0, 0.004)
+    low = place.position + shift - (0, 0, 0.0 if place.drop else 0.004)
     yield from go(world, low, place.axes, CLOSED, near=0.004, speed=0.4, steps=20)
     yield from wait(world, OPENED, 6)
     yield from go(world, world.hand - place.axes[:, 2] * 0.08, place.axes, OPENED, near=0.03, steps=20)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from perdure.suites.libero.experts.grasps import OPEN, Grasp, pointing
-from perdure.suites.libero.experts.solids import Solids, gripper
+from perdure.suites.libero.experts.solids import Solids, gripper, hits_gripper
 from perdure.suites.libero.experts.world import World
 from perdure.suites.libero.predicates import HEADROOM, NEAR, SLACK
 from perdure.suites.libero.problem import Relation
@@ -26,7 +26,10 @@ TURN_COST = 0.02
 """Metres from the middle that a radian of turning is worth."""
 TWISTED = np.deg2rad(115)
 """How far the hand may be turned from its first posture before the wrist ends."""
-TRIED = 120
+ENOUGH = 12
+"""Places where a thing rests that are looked at for one where the hand fits too."""
+DROPS = (0.03, 0.06, 0.09, 0.12)
+TRIED = 70
 """Poses that are looked at, the nearest to the middle first."""
 RUN = 0.22
 """How far from its place a thing begins to be pushed in."""
@@ -57,7 +60,7 @@ class Held:
         """As it is held."""
         return cls.by(world, name, world.hand, world.hand_axes)
 
-    def points(self, spacing: float = 0.012) -> Array:
+    def points(self, spacing: float = 0.014) -> Array:
         """Of its surface, and the middles of its solids, lest a thin wall pass between them."""
         return np.concatenate([self.solids.skin(spacing), self.solids.middles])
 
@@ -72,6 +75,8 @@ class Place:
     """Whether the opened gripper touches nothing."""
     way: Array | None = None
     """In which direction it is pushed in; None if it is lowered."""
+    drop: float = 0.0
+    """How far it falls when it is let go."""
 
 
 def turned(angle: float) -> Array:
@@ -131,6 +136,7 @@ class Room:
         self.world, self.relation = world, relation
         self.spots = sorted(spots(world, relation), key=lambda s: s[1])
         self.env = world.others(name).near(self.spots[0][0], 0.45)
+        self.flat = np.linalg.norm(self.env.halves, axis=1)
         self.skin = self.env.skin(0.01)
         self.hand = gripper(opening)
 
@@ -145,7 +151,7 @@ class Room:
             if abs(twist(turned(turn) @ axes)) < TWISTED
         ]
         choices.sort(key=lambda c: c[0])
-        best: Place | None = None
+        resting: list[tuple[Array, Array]] = []
         for _, turn, spot in choices[:most]:
             turned_axes = turned(turn) @ axes
             offset = turned_axes @ held.position
@@ -157,13 +163,21 @@ class Room:
                 position = origin - offset
                 if self.fits(turned_axes, position):
                     return Place(position, turned_axes, True)
-                best = best or Place(position, turned_axes, False)
-        return best
+                resting.append((position, turned_axes))
+                if len(resting) == ENOUGH:
+                    break
+        # Into what is deep a thing is dropped.
+        for drop in DROPS if self.relation.predicate == "in" else ():
+            for position, turned_axes in resting:
+                if self.fits(turned_axes, position + drop * LEVEL):
+                    return Place(position + drop * LEVEL, turned_axes, True, drop=drop)
+        return Place(*resting[0], False) if resting else None
 
     def rest(self, shape: Array, spot: Array) -> float | None:
         """The height of the origin at which a shape about it comes to rest when it is lowered."""
-        env = self.env
         width = np.abs(shape[:, :2]).max() + 0.01
+        apart = np.linalg.norm((self.env.middles - spot)[:, :2], axis=1)
+        env = self.env.take(apart - self.flat < 1.5 * width)
         under = self.skin[(np.abs(self.skin[:, :2] - spot[:2]) < width).all(1), 2]
         top = max(spot[2] + 0.02, float(under.max()) if len(under) else -np.inf)
         height = top - float(shape[:, 2].min()) + 0.01
@@ -182,9 +196,10 @@ class Room:
 
     def fits(self, axes: Array, position: Array, back: Array | None = None) -> bool:
         """Whether the opened gripper touches nothing, there and on its way back, which is up."""
+        beside = self.skin[np.abs(self.skin - position).max(1) < 0.3]
         for far in (0.005, 0.04, 0.09):
             place = position + far * (LEVEL if back is None else back)
-            if self.hand.inside((self.skin - place) @ axes, 0.002).any():
+            if hits_gripper(self.hand, (beside - place) @ axes, 0.002):
                 return False
             ends = self.hand.moved(axes, place).corners().reshape(-1, 3)
             if self.env.inside(ends, 0.001).any():

@@ -38,7 +38,8 @@ def script(world: World) -> Script:
             relation = needed_first(world, todo[0])
             count = tries[relation] = tries.get(relation, -1) + 1
             yield from skill(world, relation, count)
-        yield from wait(world, HOLD, 1)
+        # Things may still be moving; and where no way was found, looking again at once is no use.
+        yield from wait(world, HOLD, 5)
 
 
 def needed_first(world: World, relation: Relation) -> Relation:

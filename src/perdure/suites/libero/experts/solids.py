@@ -144,6 +144,17 @@ def _solids(*boxes: tuple[tuple[float, float], tuple[float, float], tuple[float,
     )
 
 
+def hits_gripper(shape: Solids, points: Array, margin: float = 0.0) -> bool:
+    """Whether one of the points, in the gripper's axes, is in it."""
+    low, high = GRIPPER
+    near = points[((points > low - margin) & (points < high + margin)).all(1)]
+    return bool(shape.inside(near, margin).any())
+
+
+GRIPPER = np.array([-0.105, -0.061, -0.261]), np.array([0.105, 0.061, 0.011])
+"""The box around it."""
+
+
 def gripper(opening: float) -> Solids:
     """The gripper about its grip site: x is the way the fingers close, z the way it points.
 

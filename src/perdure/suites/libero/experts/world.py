@@ -12,19 +12,10 @@ from perdure.suites.libero.experts.solids import Solids, solids_of
 from perdure.suites.libero.predicates import Predicates
 from perdure.suites.libero.problem import Relation
 from perdure.suites.libero.scene import Body, Scene, compiled
-from perdure.suites.libero.simulation import Simulation
 from perdure.types import Array
 
 POSE = 7
 """Numbers of a fixture's pose."""
-
-
-def privileged(simulation: Simulation) -> Array:
-    """Everything an expert must be told of a simulation: poses of fixtures, then the state."""
-    numbers = list(simulation.fixtures.values())
-    model = simulation.model
-    fixed = np.hstack([model.body_pos[numbers], model.body_quat[numbers]])
-    return np.concatenate([fixed.ravel(), simulation.state()])
 
 
 class World:
@@ -54,11 +45,11 @@ class World:
 
     @property
     def size(self) -> int:
-        """How many numbers :func:`privileged` gives."""
+        """How many numbers :meth:`Simulation.privileged` gives."""
         return len(self.fixtures) * POSE + 1 + int(self.model.nq + self.model.nv)
 
     def see(self, seen: Array) -> None:
-        """Take over what :func:`privileged` gave."""
+        """Take over what :meth:`Simulation.privileged` gave."""
         model, data, split = self.model, self.data, len(self.fixtures) * POSE
         poses = seen[:split].reshape(-1, POSE)
         model.body_pos[self.fixtures], model.body_quat[self.fixtures] = poses[:, :3], poses[:, 3:]
