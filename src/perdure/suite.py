@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from perdure.errors import CurriculumError, UnknownName
+from perdure.errors import CurriculumError, SpecError, UnknownName
 from perdure.names import join_task_id
-from perdure.types import Array, Curriculum, Examples, Task
+from perdure.types import Array, Curriculum, Examples, Setup, Task
 
 if TYPE_CHECKING:
     import gymnasium
+
+    from perdure.agent import Agent
 
 
 class Data(Protocol):
@@ -67,6 +69,10 @@ class Suite(Protocol):
     def batched_env(self, task: Task, count: int) -> BatchedEnv | None:
         """``count`` environments stepped by one call, or None: then they are made by ``env``."""
         return None
+
+    def expert(self, setup: Setup) -> Agent:
+        """The agent that plays the suite's scripted experts: ``perdure run -a expert``."""
+        raise SpecError(f"suite {self.name} has no scripted experts")
 
     def data(self, task: Task, learning: bool) -> Data:
         """The task's training or held-out data."""

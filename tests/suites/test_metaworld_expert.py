@@ -36,8 +36,8 @@ def models_kept(tmp_path_factory):
 
 def test_the_agent_is_found_by_its_name():
     entry = entries("agents")["expert"]
-    assert entry.source == "perdure.suites.metaworld.expert" and "scripted" in entry.about
-    assert load("agents", "expert") is ExpertAgent
+    assert entry.source == "perdure.agents.expert" and "scripted" in entry.about
+    assert isinstance(load("agents", "expert")(setup("reach")).inner, ExpertAgent)
 
 
 def setup(*names, space=STATES):

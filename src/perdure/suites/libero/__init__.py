@@ -17,7 +17,8 @@ initial_state     always the one of this number
 fixture_seed      where fixtures stand, which is no part of a state
 cameras           whose pictures are observed; none is much faster
 size              of a picture; ``orientation``: upright, upstream (upside down) or rotated
-proprioception    what is observed of the robot; ``objects``: also the poses of objects
+proprioception    what is observed of the robot; ``objects``: also the poses of objects;
+                  ``privileged``: the simulation's whole state, for experts
 instruction       benchmark: from the file's name; file: the sentence in the file
 look              primitive: our own object library; official: the published meshes
 solves            3 as upstream; 1 is faster and the same to about 1e-7
@@ -39,11 +40,12 @@ from perdure.suites.libero import protocols
 from perdure.suites.libero.folders import FolderTask
 from perdure.suites.libero.states import numbered
 from perdure.suites.libero.tasks import Settings, find, located, officials, settings
-from perdure.types import Curriculum, Task
+from perdure.types import Curriculum, Setup, Task
 
 if TYPE_CHECKING:
     import gymnasium
 
+    from perdure.agent import Agent
     from perdure.suites.libero.generation import Report
 
 FILM = 256
@@ -80,6 +82,11 @@ class LiberoSuite(Suite):
             return Libero(problem_of(found), chosen)
         state = functools.partial(numbered, found.folder, found.file)
         return Libero(problem_of(found), chosen, state)
+
+    def expert(self, setup: Setup) -> Agent:
+        with extras_named("agent expert"):
+            from perdure.suites.libero.experts.agent_of import ExpertAgent
+        return ExpertAgent(setup)
 
     def spaces(self, task: Task) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
         chosen = settings(task)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 FILMED = "agentview"
 ACTIONS = 7
+PRIVILEGED = 320
+"""Length of the observation of the whole state: more than any scene's, the rest are zeros."""
 
 
 @functools.lru_cache(maxsize=256)
@@ -49,6 +51,8 @@ def spaces_of(chosen: Settings, objects: Iterable[str]) -> tuple[spaces.Dict, sp
     numbers = {name: PROPRIOCEPTION[name] for name in chosen.proprioception}
     for name in objects if chosen.objects else ():
         numbers |= dict(zip(object_names(name), (3, 4, 3, 4), strict=True))
+    if chosen.privileged:
+        numbers["privileged"] = PRIVILEGED
     for name, length in numbers.items():
         parts[name] = spaces.Box(-np.inf, np.inf, (length,), np.float64)
     return spaces.Dict(parts), spaces.Box(-1.0, 1.0, (ACTIONS,), np.float32)
@@ -153,6 +157,9 @@ class Libero(gymnasium.Env[dict[str, Array], Array]):
         seen |= {name: known[name] for name in chosen.proprioception}
         if chosen.objects:
             seen |= object_state(simulation, simulation.reading)
+        if chosen.privileged:
+            whole = simulation.privileged()
+            seen["privileged"] = np.pad(whole, (0, PRIVILEGED - len(whole)))
         return seen
 
     def _shown(self, size: int) -> Renderer:

@@ -144,6 +144,8 @@ class Settings:
     """What is observed of the robot."""
     objects: bool = False
     """Whether the poses of objects are observed."""
+    privileged: bool = False
+    """Whether the simulation's whole state is observed, as experts need it."""
     instruction: str = "benchmark"
     """``benchmark``: from the name of the task's file; ``file``: the one in it, which differs in 29
     of the 130."""
@@ -183,8 +185,9 @@ def settings(task: Task) -> Settings:
     for name, choices in LISTED.items():
         if name in given:
             given[name] = _names(task, name, given[name], choices)
-    if not isinstance(given.get("objects", False), bool):
-        raise CurriculumError(f"{task.id}: objects must be true or false")
+    for name in ("objects", "privileged"):
+        if not isinstance(given.get(name, False), bool):
+            raise CurriculumError(f"{task.id}: {name} must be true or false")
     given.setdefault("initial_states", INITIAL_STATES[given.get("look", DEFAULT)])
     made = Settings(**given)
     if made.initial_state is not None and made.initial_states == "random":

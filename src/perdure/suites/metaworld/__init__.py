@@ -43,10 +43,12 @@ from perdure.suite import BatchedEnv, Data, Suite
 from perdure.suites.metaworld import protocols
 from perdure.suites.metaworld.descriptions import ABOUT
 from perdure.suites.metaworld.tasks import NAMES, settings, spaces_of
-from perdure.types import Curriculum, Task
+from perdure.types import Curriculum, Setup, Task
 
 if TYPE_CHECKING:
     import gymnasium
+
+    from perdure.agent import Agent
 
 
 FILM = 240
@@ -82,6 +84,11 @@ class MetaWorldSuite(Suite):
         with extras_named("suite metaworld"):
             from perdure.suites.metaworld.env import Sawyer, Sawyers
         return Sawyers([Sawyer(task.name, chosen) for _ in range(count)])
+
+    def expert(self, setup: Setup) -> Agent:
+        from perdure.suites.metaworld.expert import ExpertAgent
+
+        return ExpertAgent(setup)
 
     def data(self, task: Task, learning: bool) -> Data:
         chosen = settings(task)

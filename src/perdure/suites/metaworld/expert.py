@@ -1,4 +1,4 @@
-"""Expert: plays Meta-World's own scripted policy of each task; an upper bound that learns nothing."""
+"""Meta-World's own scripted policies as an agent: ``-a expert`` plays them."""
 
 from __future__ import annotations
 
@@ -50,5 +50,3 @@ class ExpertAgent(Agent):
             actions[k] = np.clip(self.policies[task].get_action(seen[:STATE].copy()), -1, 1)
         return actions
 
-
-agent = ExpertAgent

@@ -1,0 +1,157 @@
+"""Where to take hold of a thing: grasps found from the shapes of it and of what stands around it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from perdure.suites.libero.experts.solids import Solids, gripper, hits_gripper
+from perdure.types import Array
+
+OPEN = 0.04
+"""From the middle to the inside of an opened finger."""
+NARROW = 0.02
+"""The same where there is little room."""
+WIDEST = 0.074
+PAD_Y = 0.009
+PAD_Z = (-0.012, 0.005)
+"""Where the pads are about the grip site."""
+GAP = 0.012
+"""Between two parts of a thing that are grasped on their own, as the two sides of a bowl."""
+MARGIN = 0.002
+BACK = (0.0, 0.05, 0.10)
+"""Metres before a grasp where the hand must have room too."""
+
+
+@dataclass(frozen=True)
+class Grasp:
+    """A pose of the hand and how far the fingers are opened before they close."""
+
+    position: Array
+    axes: Array
+    opening: float
+    width: float
+    score: float
+
+
+def downward(yaw: float) -> Array:
+    """Axes of a hand that points down, its fingers closing along this direction."""
+    x = np.array([np.cos(yaw), np.sin(yaw), 0.0])
+    return np.column_stack([x, np.cross((0.0, 0.0, -1.0), x), (0.0, 0.0, -1.0)])
+
+
+def pointing(way: Array, closing: Array) -> Array:
+    """Axes of a hand that points some way, its fingers closing as nearly along ``closing`` as it can."""
+    z = way / np.linalg.norm(way)
+    x = closing - (closing @ z) * z
+    x = x / np.linalg.norm(x)
+    return np.column_stack([x, np.cross(z, x), z])
+
+
+YAWS = tuple(np.linspace(0, np.pi, 12, endpoint=False))
+DOWNWARD = tuple(downward(yaw) for yaw in YAWS)
+
+
+def leaning(way: Array, lean: float) -> list[Array]:
+    """Axes of a hand that comes down at an angle while it points some level way: closing across that
+    way, or along it."""
+    points = np.cos(lean) * np.array([0.0, 0.0, -1.0]) + np.sin(lean) * way
+    across = np.cross((0.0, 0.0, 1.0), way)
+    return [pointing(points, across), pointing(points, way)]
+
+
+def find(
+    thing: Solids,
+    around: Solids,
+    orientations: Iterable[Array] = DOWNWARD,
+    openings: Sequence[float] = (OPEN, NARROW),
+    heavy: Array | None = None,
+    count: int = 12,
+) -> list[Grasp]:
+    """Grasps of a thing, the best first. ``heavy`` is where its weight is, its middle by default."""
+    low, high = thing.extent()
+    weight = (low + high) / 2 if heavy is None else heavy
+    points = thing.outside(0.005)
+    reach = float(np.linalg.norm(high - low) / 2 + 0.25)
+    near = around.near(weight, reach)
+    obstacles = near.skin(0.008)
+    obstacles = obstacles[np.linalg.norm(obstacles - weight, axis=1) < reach]
+    found: list[Grasp] = []
+    for axes in orientations:
+        found += _along(points, weight, axes)
+    found.sort(key=lambda g: -g.score)
+    free: list[Grasp] = []
+    shapes = {q: gripper(q) for q in openings}
+    for grasp in found:
+        opening = _opening(grasp, points, obstacles, near, shapes)
+        if opening is not None:
+            free.append(dataclasses.replace(grasp, opening=opening))
+            if len(free) == count:
+                break
+    return free
+
+
+def _opening(
+    grasp: Grasp, points: Array, obstacles: Array, near: Solids, shapes: Mapping[float, Solids]
+) -> float | None:
+    """How far the fingers are opened with which the hand touches nothing; None if it always does."""
+    own = (points - grasp.position) @ grasp.axes
+    other = (obstacles - grasp.position) @ grasp.axes
+    for q, shape in shapes.items():
+        if q < grasp.width / 2 + 0.003:
+            continue
+        if hits_gripper(shape, own, MARGIN):
+            continue
+        # There, and on the way to it.
+        if any(hits_gripper(shape, other + (0, 0, back), MARGIN) for back in BACK):
+            continue
+        ends = shape.moved(grasp.axes, grasp.position).corners().reshape(-1, 3)
+        if not near.inside(ends, 0.001).any():
+            return q
+    return None
+
+
+def _along(points: Array, weight: Array, axes: Array) -> list[Grasp]:
+    """Grasps with a hand that is turned in one way, whether there is room for it or not."""
+    own, centre = points @ axes, weight @ axes
+    low, high = own.min(0), own.max(0)
+    found: list[Grasp] = []
+    for z in np.arange(low[2] + 0.003, max(high[2], low[2] + 0.0031), 0.005):
+        level = own[(own[:, 2] > z + PAD_Z[0]) & (own[:, 2] < z + PAD_Z[1])]
+        if len(level) < 4:
+            continue
+        for y in np.arange(low[1] + 0.004, high[1], 0.007):
+            slab = level[np.abs(level[:, 1] - y) < PAD_Y]
+            for x0, x1 in _parts(np.sort(slab[:, 0])):
+                width = x1 - x0
+                part = slab[(slab[:, 0] >= x0) & (slab[:, 0] <= x1)]
+                if width > WIDEST or len(part) < 4 or np.ptp(part[:, 1]) < 0.008:
+                    continue
+                middle = np.array([(x0 + x1) / 2, y, z])
+                away = np.linalg.norm((middle - centre)[:2])
+                depth = min(float(np.ptp(part[:, 2])), 0.016)
+                score = 2 * depth - away - 2 * _skew(part, y) - 0.3 * width
+                found.append(Grasp(axes @ middle, axes, OPEN, width, float(score)))
+    return found
+
+
+def _parts(xs: Array) -> list[tuple[float, float]]:
+    """Stretches of sorted numbers that no gap divides."""
+    if not len(xs):
+        return []
+    cuts = np.flatnonzero(np.diff(xs) > GAP)
+    begins, ends = np.r_[0, cuts + 1], np.r_[cuts, len(xs) - 1]
+    return [(float(xs[a]), float(xs[b])) for a, b in zip(begins, ends, strict=True)]
+
+
+def _skew(part: Array, y: float) -> float:
+    """How differently a part lies on the two halves of a pad: a slanting side slips."""
+    left, right = part[part[:, 1] < y], part[part[:, 1] >= y]
+    if len(left) < 2 or len(right) < 2:
+        return 0.01
+    return float(
+        abs(left[:, 0].min() - right[:, 0].min()) + abs(left[:, 0].max() - right[:, 0].max())
+    )

@@ -1,0 +1,72 @@
+"""From a goal formula to skills: which relation first, and what to do for it."""
+
+from __future__ import annotations
+
+from perdure.suites.libero.experts import fixtures, handling
+from perdure.suites.libero.experts.motion import HOLD, Script, wait
+from perdure.suites.libero.experts.world import World
+from perdure.suites.libero.problem import Relation
+
+FIRST = {"turnoff": 0, "turnon": 0, "open": 1, "in": 2, "on": 2, "close": 3}
+"""In which order relations are made true, where nothing else decides."""
+
+
+def ordered(goal: tuple[Relation, ...], world: World) -> list[Relation]:
+    """A goal's relations in an order in which one does not undo another."""
+    filled = {fixtures.owner(world, r.names[1]) for r in goal if r.predicate == "in"}
+
+    def rank(relation: Relation) -> tuple[int, int]:
+        first = FIRST.get(relation.predicate, 2)
+        if relation.predicate == "close" and fixtures.owner(world, relation.names[0]) not in filled:
+            first = 1
+        # What something else is put on comes before that.
+        carries = sum(
+            r.names[-1] == relation.names[0] for r in goal if r.predicate in ("on", "in")
+        )
+        return first, -carries
+
+    return sorted(goal, key=rank)
+
+
+def script(world: World) -> Script:
+    """Do what a task's goal asks for, and try again what failed, for ever."""
+    goal = ordered(world.scene.problem.goal, world)
+    tries: dict[Relation, int] = {}
+    while True:
+        todo = [r for r in goal if not world.holds(r)]
+        if todo:
+            relation = needed_first(world, todo[0])
+            count = tries[relation] = tries.get(relation, -1) + 1
+            yield from skill(world, relation, count)
+        # Things may still be moving; and where no way was found, looking again at once is no use.
+        yield from wait(world, HOLD, 5)
+
+
+def needed_first(world: World, relation: Relation) -> Relation:
+    """The relation, or that the drawer is open which it puts something into."""
+    if relation.predicate == "in":
+        zone = world.scene.zones[relation.names[1]]
+        if zone.parent is not None and world.bodies[zone.parent].category.joints is not None:
+            whole = zone.parent if not zone.joints else relation.names[1]
+            opened = Relation("open", (whole,))
+            if not world.holds(opened) and any(world.joint(j) > -0.12 for j in (world.scene.zones.get(whole) or world.bodies[whole]).joints):
+                return opened
+    return relation
+
+
+def skill(world: World, relation: Relation, tried: int) -> Script:
+    """What makes a relation true. ``tried`` is how often it has failed, for something else to be tried."""
+    match relation.predicate:
+        case "on" | "in":
+            return handling.move(world, relation, tried)
+        case "turnon" | "turnoff":
+            return fixtures.turn_knob(world, relation, tried)
+        case "open" | "close":
+            drawer = fixtures.slides(world, fixtures.joint_of(world, relation))
+            if relation.predicate == "open":
+                make = fixtures.open_drawer if drawer else fixtures.open_door
+            else:
+                make = fixtures.close_drawer if drawer else fixtures.close_door
+            return make(world, relation, tried)
+        case other:
+            raise ValueError(f"no skill makes {other} true")
