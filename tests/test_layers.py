@@ -33,7 +33,7 @@ INNER = {
         {"datasets", "env_runner", "video", "pictures"},
         {"config", "data_runner"},
         {"plan", "loop"},
-        {"mixing"},
+        {"mixing", "schedule"},
         {"lifetime", "from_run"},
         {"executors", "worker", "play"},
         {"experiment"},
@@ -56,7 +56,7 @@ INNER = {
     "cli": (
         {"terminal", "doctor"},
         {"verbs", "describing", "checking", "measuring", "sweeping", "playing", "picturing"},
-        {"listing", "showing"},
+        {"listing", "showing", "planning"},
         {"main"},
     ),
 }  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 import perdure
-from perdure.show.live import Watcher, final_score, parallel, seconds, watch, worked
+from perdure.show.live import Watcher, final_score, parallel, seconds, watch
 from perdure.show.summary import by_task, summarise
 from perdure.store.history import read_run
 from perdure.store.layout import LifetimeFolder
@@ -102,7 +102,7 @@ def test_time_is_that_of_the_run_not_of_the_watcher(run):
         (meta / "sessions/00009.json").write_text('{"started": 17')
         (meta / "progress.json").write_text(json.dumps({"time": last, "fraction": 1.0}))
     folder = LifetimeFolder(run.path / "q/0")
-    assert worked(folder, day + 40.0) == ((0.0, 100.0), (day, day + 40.0))
+    assert folder.worked(day + 40.0) == ((0.0, 100.0), (day, day + 40.0))
     # 0–100 and 50–120, then 0–40 and 30–60 of the next day.
     assert "ended after 3:00 min" in text(Watcher(run.path).look()[0])
     assert parallel([]) == 0.0 and parallel([(0.0, 2.0), (1.0, 5.0), (9.0, 9.0)]) == 5.0

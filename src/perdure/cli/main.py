@@ -107,6 +107,8 @@ def main(debug: bool) -> None:
 @click.option("--mix-code", is_flag=True, help="Also if code changed since earlier lifetimes.")
 @click.option("--debug", is_flag=True,
               help="Print tracebacks; with --executor serial, open a debugger where it fails.")  # fmt: skip
+@click.option("--shard", metavar="I/N", help="Only the I-th of N shares of the lifetimes.")
+@click.option("--plan", is_flag=True, help="Say what it would run and cost; run nothing.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress, no table.")
 def run(
     curriculum: str | None,
@@ -114,6 +116,8 @@ def run(
     films: int | None,
     mix_code: bool,
     debug: bool,
+    shard: str | None,
+    plan: bool,
     quiet: bool,
     **flags: Any,
 ) -> None:
@@ -125,10 +129,14 @@ def run(
 
     The same command again resumes; a finished run returns at once.
     """
+    click.get_current_context().find_root().params["debug"] |= debug
+    if plan:
+        from perdure.cli import planning
+
+        sys.exit(planning.show_plan(curriculum, flags, shard))
     from perdure.cli import verbs
 
-    click.get_current_context().find_root().params["debug"] |= debug
-    sys.exit(verbs.run(curriculum, quiet, flags, video, mix_code, debug, films or 0))
+    sys.exit(verbs.run(curriculum, quiet, flags, video, mix_code, debug, films or 0, shard))
 
 
 @main.command()

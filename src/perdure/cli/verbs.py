@@ -29,32 +29,42 @@ def run(
     mix_code: bool = False,
     debug: bool = False,
     films: int = 0,
+    shard: str | None = None,
 ) -> int:
-    """Plan, execute, summarise."""
+    """Plan, execute, summarise. ``shard`` is the share of the lifetimes to run, all if None."""
     from perdure.run.executors import make_executor
     from perdure.run.experiment import execute, prepare
     from perdure.run.plan import make_plan
+    from perdure.run.schedule import shard_of
     from perdure.run.signals import interruptible
     from perdure.show.live import LiveView
     from perdure.show.summary import by_task, kept_sentence, summarise
     from perdure.store.run import Run
 
-    spec = _spec(curriculum, {k: v for k, v in flags.items() if v not in (None, ())})
+    spec = spec_of(curriculum, flags)
     make_executor(spec.executor)
     screen = SafeConsole(stderr=True, quiet=quiet)
     try:
         with interruptible():
             plan = replace(make_plan(spec), mix_code=mix_code)
+            jobs = plan.jobs if shard is None else shard_of(plan, shard)
             prepare(plan, video or films > 0)
-            count, where = len(plan.jobs), escape(str(plan.path))
+            count, where = len(jobs), escape(str(plan.path))
             what = escape(plan.spec.curriculum)
             many = f"{count} lifetime{'s' * (count != 1)}"
+            if shard is not None:
+                many += f" (share {shard} of {len(plan.jobs)})"
             screen.print(f"{many} of {what} into {where}", highlight=False)
             # A debugger and a table that is drawn anew would fight for the terminal.
             quiet_view = SafeConsole(stderr=True, quiet=quiet or debug)
             with LiveView(plan.path, quiet_view):
                 outcomes = execute(
-                    plan, video=video or films > 0, prepared=True, debug=debug, filmed=films
+                    plan,
+                    video=video or films > 0,
+                    prepared=True,
+                    jobs=jobs,
+                    debug=debug,
+                    filmed=films,
                 )
     except Interrupted as e:
         again = shlex.join(["perdure", *sys.argv[1:]])
@@ -62,7 +72,7 @@ def run(
         return 128 + e.signum
     failed = [o for o in outcomes if o.status == "failed"]
     finished = Run(plan.path)
-    if not quiet and len(failed) < len(outcomes):
+    if not quiet and shard is None and len(failed) < len(outcomes):
         by_task(finished).show()
         summarise(finished)[0].show()
         remark(kept_sentence(finished))
@@ -95,10 +105,11 @@ def _in_debugger(args: Sequence[str]) -> str:
     return shlex.join(["perdure", *kept, "--executor", "serial", "--debug"])
 
 
-def _spec(curriculum: str | None, given: dict[str, Any]) -> RunSpec:
+def spec_of(curriculum: str | None, flags: Mapping[str, Any]) -> RunSpec:
     """The specification that a name or a TOML file and the flags make."""
     from perdure.run.spec import RunSpec
 
+    given = {k: v for k, v in flags.items() if v not in (None, ())}
     steps = given.pop("steps", None)
     if curriculum is None:
         raise SpecError(

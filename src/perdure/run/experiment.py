@@ -9,6 +9,7 @@ from perdure.run.executors import make_executor
 from perdure.run.lifetime import Outcome, finished, say
 from perdure.run.mixing import check_plan, write_plan
 from perdure.run.plan import Job, Plan
+from perdure.run.schedule import longest_first
 from perdure.run.signals import interruptible
 from perdure.run.video import encoder, unseen
 from perdure.store.layout import RunFolder
@@ -53,7 +54,8 @@ def execute(
         executor = make_executor(plan.spec.executor)
         wanted = plan.jobs if jobs is None else jobs
         done = [job for job in wanted if finished(plan, job)]
-        left = [job for job in wanted if job not in done]
+        over = {job.id for job in done}
+        left = longest_first(plan, [job for job in wanted if job.id not in over])
         for job in done:
             keep(Outcome(job, "done"))
         if video:

@@ -93,6 +93,11 @@ class Plan:
         return by_id[expert]
 
     @cached_property
+    def curriculum_by_seed(self) -> bool:
+        """Whether lifetimes may have different curricula: its builder takes a seed."""
+        return "seed" in _parameters(self.spec.curriculum, self.builder)
+
+    @cached_property
     def ground(self) -> Ground:
         """Suites and spaces."""
         return self.validated or ground_of(self.curriculum(self.spec.seed), self.joins)
@@ -215,7 +220,7 @@ def make_plan(
     with patient(f"curriculum {spec.curriculum}", spec.patience):
         first = plan.curriculum(spec.seed)
     plan = replace(plan, validated=validate(first, spec.patience))
-    if "seed" in _parameters(spec.curriculum, builder):
+    if plan.curriculum_by_seed:
         for k in range(1, spec.lifetimes):
             validate(plan.curriculum(spec.seed + k), spec.patience)
     setup = plan.config(plan.jobs[0]).setup()

@@ -18,6 +18,13 @@ FILM = 2.0
 """Seconds per film until some have been made."""
 
 
+def in_steps(exposure: Exposure, episode: float = GUESS) -> float:
+    """Roughly how much work an exposure is, in steps, if an episode or batch has ``episode`` of them."""
+    if exposure.unit == "epochs":
+        return exposure.amount * 256.0
+    return float(exposure.amount) * (1.0 if exposure.unit == "steps" else episode)
+
+
 class Filming:
     """How many films there are to make, and what time it takes: a part of the lifetime's work."""
 
@@ -69,7 +76,7 @@ class Progress:
         self._episodes, self._steps = 0, 0.0
         self._scores: deque[float] = deque(maxlen=20)
         self._place: tuple[int, int, int] | None = None
-        self._began = time.monotonic()
+        self._began, self._cpu = time.monotonic(), time.process_time()
         self._first: float | None = None
         self.done_steps = 0
         self.measure = ""
@@ -93,10 +100,7 @@ class Progress:
                 return
 
     def _weight(self, e: Exposure) -> float:
-        mean = self._steps / self._episodes if self._episodes else GUESS
-        if e.unit == "epochs":
-            return e.amount * 256.0
-        return float(e.amount) * (1.0 if e.unit == "steps" else mean)
+        return in_steps(e, self._steps / self._episodes if self._episodes else GUESS)
 
     def fraction(self, block: int, before: int, now: list[tuple[Exposure, float]]) -> float | None:
         """Share of the lifetime that is done; None when its length is not known beforehand.
@@ -137,6 +141,7 @@ class Progress:
                 "blocks": self.blocks,
                 "eta": eta,
                 "elapsed": elapsed,
+                "cpu": time.process_time() - self._cpu,
                 "rate": self.done_steps / elapsed if elapsed > 0 else None,
                 "score": score,
                 "measure": self.measure,

@@ -132,8 +132,8 @@ class Watcher:
         doing = f"{progress.get('kind', '')} {progress.get('task', '')}".strip()
         score = _score(progress.get("score"), progress.get("measure"))
         if status == "running":
-            return Look(job, status, progress, worked(folder, time.time()), doing, score)
-        spans = worked(folder, folder.last_sign())
+            return Look(job, status, progress, folder.worked(time.time()), doing, score)
+        spans = folder.worked(folder.last_sign())
         progress["eta"] = None
         if status == "done":
             self.done[job] = Look(job, status, progress, spans, doing, score)
@@ -165,17 +165,6 @@ def parallel(spans: Iterable[tuple[float, float]]) -> float:
         total += max(end - max(start, until), 0.0)
         until = max(until, end)
     return total
-
-
-def worked(folder: LifetimeFolder, end: float | None) -> tuple[tuple[float, float], ...]:
-    """When a lifetime was worked on: its sessions, the last of which lasted until ``end``."""
-    sessions = [s for s in folder.sessions() if s.get("started") is not None]
-    spans = []
-    for k, session in enumerate(sessions, 1):
-        began = session["started"]
-        until = sessions[k].get("previous_end") if k < len(sessions) else end
-        spans.append((began, began if until is None else max(began, until)))
-    return tuple(spans)
 
 
 def final_score(folder: LifetimeFolder) -> tuple[float, str, int] | None:

@@ -34,6 +34,18 @@ class DiskStore:
         """The names of the objects in a folder, in order."""
         return self._names(folder, False)
 
+    def sizes(self, folder: str = "") -> dict[str, int]:
+        """The names of the objects in a folder, in order, and their bytes."""
+        found: dict[str, int] = {}
+        for name in self.list(folder):
+            try:
+                found[name] = os.lstat(self._path(name)).st_size
+            except FileNotFoundError:
+                continue  # Deleted meanwhile.
+            except OSError as e:
+                raise StoreError(f"{self.where(name)} cannot be looked at: {e}") from e
+        return found
+
     def folders(self, folder: str = "") -> tuple[str, ...]:
         """The names of the folders in a folder, in order."""
         return self._names(folder, True)

@@ -300,6 +300,23 @@ class LifetimeFolder:
         folders = ("_meta", _SESSIONS, journal.FOLDER, VIDEO, ROWS, BUNDLES, PARTS)
         return [name for folder in folders for name in self.store.unfinished(folder)]
 
+    def sizes(self) -> tuple[int, int]:
+        """The bytes that grow with the lifetime (rows and journal), and all others."""
+        grow = sum(sum(self.store.sizes(folder).values()) for folder in (ROWS, journal.FOLDER))
+        others = ("_meta", _SESSIONS, VIDEO, BUNDLES, PARTS)
+        return grow, sum(sum(self.store.sizes(folder).values()) for folder in others)
+
+    def worked(self, end: float | None) -> tuple[tuple[float, float], ...]:
+        """From when to when it was worked on, in seconds since 1970: its sessions, the last of which
+        lasted until ``end``."""
+        sessions = [s for s in self.sessions() if s.get("started") is not None]
+        spans = []
+        for k, session in enumerate(sessions, 1):
+            began = session["started"]
+            until = sessions[k].get("previous_end") if k < len(sessions) else end
+            spans.append((began, began if until is None else max(began, until)))
+        return tuple(spans)
+
     def side_problems(self) -> list[str]:
         """What is wrong with the objects that are only looked at, a sentence each."""
         shapes = {_PROGRESS: side.PROGRESS, _ERROR: side.ERROR, _FILMS: side.FILMS}

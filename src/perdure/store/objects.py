@@ -36,6 +36,9 @@ class ObjectStore(Protocol):
     def list(self, folder: str = "") -> tuple[str, ...]:
         """The names of the objects in a folder, in order; not of those in folders below it."""
 
+    def sizes(self, folder: str = "") -> dict[str, int]:
+        """The names of :meth:`list` with the number of bytes of each."""
+
     def folders(self, folder: str = "") -> tuple[str, ...]:
         """The names of the folders in a folder, in order."""
 

@@ -58,7 +58,9 @@ def _texts(value: Any) -> bool:
 
 Shape = Mapping[str, Callable[[Any], bool]]
 PROGRESS: Shape = {
-    **dict.fromkeys(("time", "fraction", "eta", "rate", "block", "blocks", "steps"), number),
+    **dict.fromkeys(
+        ("time", "fraction", "eta", "rate", "block", "blocks", "steps", "elapsed", "cpu"), number
+    ),
     "score": lambda value: type(value) in (int, float) and isfinite(value),
     **dict.fromkeys(("host", "kind", "task", "measure"), text),
 }
