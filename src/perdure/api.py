@@ -94,6 +94,8 @@ def experiment(
             raise UnknownName(
                 "keyword of experiment", key, names, f"(it takes: {', '.join(names)})"
             )
+    if isinstance(keys.get("out"), Path):
+        keys["out"] = str(keys["out"])
     names, factories = _agents(agents)
     name, builder = _curriculum(curriculum)
     if factories or builder is not None:

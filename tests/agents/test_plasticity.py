@@ -202,3 +202,20 @@ def test_who_cannot_be_measured_says_so() -> None:
         agent_of("classifier,trainability=8")
     with pytest.raises(SpecError, match="sequences"):
         agent_of("redo+recurrent_ppo", actions=BOX)
+
+
+def test_the_metric_and_the_report_show_it(tmp_path: Path) -> None:
+    import perdure
+
+    run = perdure.experiment(
+        "toy/blobs", agents={"mine": "classifier,plasticity=32", "plain": "classifier"},
+        lifetimes=1, out=tmp_path / "run", progress=False,
+    )  # fmt: skip
+    scores = {life.agent: life.scores for life in run.measure().lifetimes}
+    column = run.rows().column("plasticity.weight_norm").drop_null().to_pylist()
+    assert scores["mine"]["plasticity.weight_norm"].value == pytest.approx(column[-1])
+    assert len(scores["mine"]["plasticity.weight_norm"].over_time) == len(column) > 1
+    assert "plasticity=512" in scores["plain"]["plasticity.weight_norm"].reason
+    page = run.report(tmp_path / "page.html").read_text()
+    section = page.split('id="plasticity"')[1]
+    assert "Weight norm" in section and ">mine</text>" in section

@@ -170,9 +170,11 @@ def read_lifetime(
 ) -> History:
     """The history in a lifetime's log, or in its folder."""
     wanted = [*_NEEDED, *rows.MEASURES]
-    if measure is not None and measure not in rows.MEASURES:
-        wanted.append("more")
     found = log if isinstance(log, Lifetime) else Lifetime.read(log)
+    asked = measure is not None and measure not in rows.MEASURES
+    if asked or "plasticity" in str((found.folder.description() or {}).get("agent")):
+        # All other measures take far longer to read than the rest of a row.
+        wanted.append("more")
     return from_table(found.table(wanted), name, agent, seed)
 
 

@@ -7,7 +7,6 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,10 @@ from perdure.show.report import data
 from perdure.show.report.hero import hero, options
 from perdure.show.report.hero import title as titled
 from perdure.show.report.numbers import Record
+from perdure.show.report.plasticity import plasticity
+from perdure.show.report.section import PageSection, clean
 from perdure.show.report.study import Study
 from perdure.show.report.tables import benchmark_tables, number, order_table, spread_cells, table
-from perdure.store.plain import visible
 
 __all__ = ["TEMPLATES", "PageSection", "clean", "embedded", "number", "render"]
 
@@ -47,20 +47,6 @@ LONG = 10
 
 _HYPHEN = re.compile(r"(?<![\w.-])-(?=[\d.])")
 """A hyphen in front of a number: its minus."""
-
-_PLAIN = {int, float, bool, type(None)}
-
-
-@dataclass(frozen=True)
-class PageSection:
-    """A part of the page that is made elsewhere, such as videos. It comes before the method."""
-
-    id: str
-    title: str
-    about: str
-    html: Markup
-    """Trusted as it is: escape what comes from names. Scripts in it do not run; images and media
-    must be ``data:`` addresses."""
 
 
 def render(study: Study, *, title: str | None = None, sections: Sequence[PageSection] = ()) -> str:
@@ -98,7 +84,7 @@ def render(study: Study, *, title: str | None = None, sections: Sequence[PageSec
         cells=Markup(embedded(spread_cells(page["head"]))),
         has=_has(charts),
         many_pairs=len(charts["improvement"]) > LONG,
-        sections=sections,
+        sections=(*plasticity(study), *sections),
         pictures=any(b["picture"] != "table" for b in charts["benchmarks"]),
         script=script,
         style=Markup(_styles(study) + (TEMPLATES / "report.css").read_text("utf-8")),
@@ -115,17 +101,6 @@ def embedded(value: Any) -> str:
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
-
-
-def clean(value: Any) -> Any:
-    """The value with :func:`visible` text at any depth."""
-    if isinstance(value, str):
-        return visible(value)
-    if isinstance(value, Mapping):
-        return {clean(k): clean(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return value if _PLAIN.issuperset(map(type, value)) else [clean(v) for v in value]
-    return value
 
 
 def _script(name: str) -> str:
