@@ -211,7 +211,7 @@ def test_the_metric_and_the_report_show_it(tmp_path: Path) -> None:
         "toy/blobs", agents={"mine": "classifier,plasticity=32", "plain": "classifier"},
         lifetimes=1, out=tmp_path / "run", progress=False,
     )  # fmt: skip
-    scores = {life.agent: life.scores for life in run.measure().lifetimes}
+    scores = {life.agent: life.scores for life in run.measure().results.lifetimes}
     column = run.rows().column("plasticity.weight_norm").drop_null().to_pylist()
     assert scores["mine"]["plasticity.weight_norm"].value == pytest.approx(column[-1])
     assert len(scores["mine"]["plasticity.weight_norm"].over_time) == len(column) > 1
