@@ -52,6 +52,7 @@ from perdure.show.measured import (
 )
 from perdure.specs import Spec, checks_keywords
 from perdure.store import run as stored
+from perdure.store.layout import REPORT
 from perdure.store.plain import visible
 from perdure.types import Curriculum
 
@@ -332,7 +333,7 @@ class Run(stored.Run):
         from perdure.show.films import films
         from perdure.show.report import write_page
 
-        study, target = self._study(), Path(out or self.path / "_report.html")
+        study, target = self._study(), Path(out or self.path / REPORT)
         return write_page(study, target, title=title, sections=films(study))
 
     def _study(self) -> Any:

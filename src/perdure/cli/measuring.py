@@ -118,9 +118,9 @@ def compare(
     for line in verdict_lines(results, family, better):
         remark(line)
     estimates_table(results, family, better).show()
-    found = verdicts_table(family, better, every)
-    if found.rows:
-        found.show()
+    differences = verdicts_table(family, better, every)
+    if differences.rows:
+        differences.show()
     for line in remarks(results, list(better)):
         remark(line)
     if json_file is not None:

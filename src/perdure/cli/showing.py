@@ -8,6 +8,7 @@ from pathlib import Path
 
 from perdure.cli.measuring import choose
 from perdure.cli.terminal import lacking, remark, say
+from perdure.store.layout import REPORT
 
 
 def report(
@@ -24,7 +25,7 @@ def report(
     from perdure.show.report import load, write_page
 
     study = load(paths, choose(()), ste=ste, anyway=anyway)
-    target = out or paths[0] / "_report.html"
+    target = out or paths[0] / REPORT
     say(f"report: {write_page(study, target, title=title, sections=films(study))}")
     if figures is not None:
         from perdure.show.figures import write_figures
@@ -64,7 +65,7 @@ def leaderboard(
         for line in pages.remarks(ranking):
             remark(line)
     if html is not None:
-        write_output(html, pages.html(board).encode())
+        write_output(html, pages.html(board, where=html.parent).encode())
         say(f"page: {html}")
     without = {name: why for r in board.rankings for name, why in r.failed.items()}
     code = lacking(board.left_out, partial)

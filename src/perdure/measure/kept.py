@@ -117,8 +117,8 @@ def kept(
             _task(task, seen, floor[task], scale[task], bounds, level) for task, seen in own.items()
         )
         means = np.array([_means(m) for m in matrices[agent]])
-        ends = (mean_interval(means[:, k], level, bounds) for k in (0, 1))
-        out.append(KeptAgent(agent, len(matrices[agent]), *ends, tasks, agent in chance))
+        learned, last = (mean_interval(means[:, k], level, bounds) for k in (0, 1))
+        out.append(KeptAgent(agent, len(matrices[agent]), learned, last, tasks, agent in chance))
     return sorted(out, key=lambda a: (a.chance, a.nothing, -_number(a.kept), -_number(a.learned)))
 
 

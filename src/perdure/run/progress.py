@@ -154,7 +154,8 @@ class Progress:
         """The same with the films that are still to be made as work that is not done."""
         out = dict(values)
         if filming.task:
-            out |= {"kind": "film", "task": filming.task}
+            count = f"{filming.made + 1}/{filming.made + max(filming.left, 1)}"
+            out |= {"kind": "film", "task": filming.task, "films": count}
         if eta is None:
             return out, None
         playing = max(elapsed - filming.spent, 1e-9) + eta

@@ -187,7 +187,7 @@ class Recorder:
         if self.watched[0][0] == 0 and len(self.watched) == 1:
             mine.setdefault("first", seen)
         moment = self.moments.get(task.id, {}).get(block)
-        if moment and (moment not in mine or episode.number < mine[moment].episode):
+        if moment and episode.number == 0:  # The same episode at every moment.
             mine[moment] = seen
         if "best" not in mine or seen.rank > mine["best"].rank:
             mine["best"] = seen

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable
 from math import isnan
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import jinja2
 from markupsafe import Markup
@@ -15,7 +18,9 @@ from perdure.measure.l2m import CORE
 from perdure.show.leaderboard import Board, Cell, RankedAgent, Ranking
 from perdure.show.names import ARROWS
 from perdure.show.report.page import TEMPLATES, clean, number
+from perdure.show.report.tables import small_plot
 from perdure.show.sheet import Sheet
+from perdure.store.layout import REPORT
 
 
 def place_text(entry: RankedAgent) -> str:
@@ -108,12 +113,16 @@ _PAGE = """<!doctype html>
 {% for e in r.entries %}
 <tr><td class="place">{{ e.place }}{% if e.open %}<div class="interval">{{ e.open }}</div>{% endif %}</td>
 <th scope="row"><bdi class="name" title="{{ e.spec }}">{{ e.agent }}</bdi>
-<div class="small muted"><bdi>{{ e.run }}</bdi>{% if e.protocol %} · {{ e.protocol }}{% endif %}{% if e.mixed %} · <strong>mixed code</strong>{% endif %}</div></th>
+<div class="small muted">{% if e.report %}<a href="{{ e.report }}"><bdi>{{ e.run }}</bdi></a>{% else %}<bdi>{{ e.run }}</bdi>{% endif %}{% if e.protocol %} · {{ e.protocol }}{% endif %}{% if e.mixed %} · <strong>mixed code</strong>{% endif %}</div></th>
 <td class="number">{{ e.n }}</td>
 {% for c in e.cells %}
 <td class="number">
 {%- if c.undefined %}<span class="undefined" tabindex="0" title="{{ c.reason }}">–<span class="hidden"> undefined: {{ c.reason }}</span></span>
-{%- else %}<div class="value">{{ c.value }}</div><div class="interval">{{ c.interval }}</div>{% endif %}</td>
+{%- else %}<div class="value">{{ c.value }}</div><div class="interval">{{ c.interval }}</div>
+<svg class="spark" viewBox="0 0 112 18" width="112" height="18" aria-hidden="true">
+{%- if c.plot.zero is not none %}<line class="zero" x1="{{ c.plot.zero }}" x2="{{ c.plot.zero }}" y1="1" y2="17"/>{% endif %}
+{%- if c.plot.ends %}<rect class="reach" x="{{ c.plot.ends[0] }}" width="{{ (c.plot.ends[1] - c.plot.ends[0]) | round(1) }}" y="6" height="6" rx="3"/>{% endif %}
+<line class="mean" x1="{{ c.plot.mean }}" x2="{{ c.plot.mean }}" y1="2" y2="16"/></svg>{% endif %}</td>
 {% endfor %}
 </tr>
 {% endfor %}
@@ -132,13 +141,14 @@ _MORE = """
 """
 
 
-def html(board: Board, title: str = "") -> str:
-    """The board as one HTML file that needs nothing else, in the report's style."""
+def html(board: Board, title: str = "", where: Path | None = None) -> str:
+    """The board as one HTML file that needs nothing else, in the report's style. It leads to the reports
+    of runs that have one, as seen from the folder ``where`` it will lie."""
     style = Markup((TEMPLATES / "report.css").read_text("utf-8") + _MORE)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     page = {
         "title": title or board.path.resolve().name,
-        "rankings": [_plain(r) for r in board.rankings],
+        "rankings": [_plain(r, board.path, where or board.path) for r in board.rankings],
     }
     made = jinja2.Environment(
         autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
@@ -147,7 +157,16 @@ def html(board: Board, title: str = "") -> str:
     return made.render(**clean(page), style=style, policy=policy)
 
 
-def _plain(r: Ranking) -> dict[str, Any]:
+def _report(runs: Path, run: str, where: Path) -> str:
+    """The way from a folder to a run's report; empty if it has none."""
+    found = next((p for p in (runs / run / REPORT, runs / REPORT) if p.is_file()), None)
+    if found is None or (found.parent == runs and runs.name != run):
+        return ""
+    return quote(os.path.relpath(found, where).replace(os.sep, "/"))
+
+
+def _plain(r: Ranking, runs: Path, where: Path) -> dict[str, Any]:
+    scales = {m.name: _scale(e.cells[m.name] for e in r.entries) for m in r.metrics}
     return {
         "curriculum": r.curriculum, "outline": r.outline, "fingerprint": r.fingerprint,
         "varies": r.varies, "measure": r.measure, "method": _method(r), "remarks": remarks(r),
@@ -161,25 +180,30 @@ def _plain(r: Ranking) -> dict[str, Any]:
                 "place": e.place or "–",
                 "open": f"{e.best}–{e.worst}" if e.worst > e.best else "",
                 "agent": e.agent, "run": e.run, "spec": e.spec, "protocol": e.protocol, "n": e.n,
-                "mixed": e.mixed,
-                "cells": list(_drawn(e.cells[m.name] for m in r.metrics)),
+                "mixed": e.mixed, "report": _report(runs, e.run, where),
+                "cells": [_drawn(e.cells[m.name], scales[m.name]) for m in r.metrics],
             }
             for e in r.entries
         ],
     }  # fmt: skip
 
 
-def _drawn(cells: Iterable[Cell]) -> Iterator[dict[str, Any]]:
-    for cell in cells:
-        e = cell.estimate
-        limits = "no interval" if isnan(e.low) else f"[{number(e.low)}, {number(e.high)}]"
-        yield {
-            "undefined": isnan(e.value),
-            "reason": cell.reason or e.reason or "no value",
-            "value": number(e.value),
-            "interval": f"{limits} n={e.n}"
-            if e.dropped
-            else f"{limits} of {e.episodes} episodes"
-            if e.episodes
-            else limits,
-        }
+def _scale(cells: Iterable[Cell]) -> tuple[float, float]:
+    """From the least to the most that a column's means and limits reach."""
+    estimates = [cell.estimate for cell in cells]
+    seen = [v for e in estimates for v in (e.value, e.low, e.high) if not isnan(v)]
+    return (min(seen), max(seen)) if seen else (0.0, 1.0)
+
+
+def _drawn(cell: Cell, scale: tuple[float, float]) -> dict[str, Any]:
+    e = cell.estimate
+    limits = "no interval" if isnan(e.low) else f"[{number(e.low)}, {number(e.high)}]"
+    of = f" n={e.n}" if e.dropped else f" of {e.episodes} episodes" if e.episodes else ""
+    plain = {"value": e.value, "low": e.low, "high": e.high, "values": []}
+    return {
+        "undefined": isnan(e.value),
+        "reason": cell.reason or e.reason or "no value",
+        "value": number(e.value),
+        "interval": f"{limits}{of}",
+        "plot": small_plot(plain, scale),
+    }

@@ -129,7 +129,7 @@ class Watcher:
         if status in ("waiting", "damaged"):
             return Look(job, status, doing=folder.trouble())
         progress = folder.progress()
-        doing = f"{progress.get('kind', '')} {progress.get('task', '')}".strip()
+        doing = _doing(progress)
         score = _score(progress.get("score"), progress.get("measure"))
         if status == "running":
             return Look(job, status, progress, folder.worked(time.time()), doing, score)
@@ -147,6 +147,13 @@ class Watcher:
         """One line, for logs that are not a terminal."""
         group, _ = self.look()
         return str(group.renderables[0])
+
+
+def _doing(progress: dict[str, Any]) -> str:
+    """What a lifetime is at: learn push, or filming 12/30 push."""
+    films = progress.get("films") if progress.get("kind") == "film" else None
+    what = f"filming {films}" if films else progress.get("kind", "")
+    return f"{what} {progress.get('task', '')}".strip()
 
 
 def _eta(looks: list[Look], share: float, elapsed: float) -> float | None:
@@ -200,13 +207,19 @@ def short(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
+def _middle(text: str, most: int) -> str:
+    """At most so many characters, without the middle: names often differ at their ends."""
+    half = (most - 1) // 2
+    return text if len(text) <= most else f"{text[: most - 1 - half]}…{text[-half:]}"
+
+
 def _score(value: float | None, measure: str | None) -> str:
     return "–" if value is None else f"{value:.2f} {measure or ''}".strip()
 
 
 def _table(looks: list[Look], hidden: int, narrow: bool) -> Table:
     table = Table(box=None, pad_edge=False)
-    left, spare = ("lifetime", "state", "task", "score"), ("steps", "time")
+    left, spare = ("lifetime", "state", "task", "score"), ("steps", "time", "rate")
     names = ("lifetime", "state", "block", "task", "score", "steps", "rate", "time", "ETA")
     for name in names:
         if not (narrow and name in spare):
@@ -217,7 +230,7 @@ def _table(looks: list[Look], hidden: int, narrow: bool) -> Table:
         blocks = p.get("blocks")
         number = f"{(p.get('block') or 0) + 1}" if p else ""
         cells: tuple[str | Text, ...] = (
-            Text(visible(x.job)),
+            Text(_middle(visible(x.job), 22) if narrow else visible(x.job)),
             Text(x.status, style=STYLES.get(x.status, "green")),
             f"{number}/{blocks}" if blocks else number,
             Text(short(visible(" ".join(x.doing.split())), 16 if narrow else 48)),

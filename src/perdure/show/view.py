@@ -32,7 +32,7 @@ html,body{height:100%;margin:0}
 body{display:flex;flex-direction:column;font:14px/1.5 system-ui,sans-serif}
 iframe{flex:1;border:0;width:100%}
 #bar{display:flex;gap:1rem;align-items:center;padding:.3rem .8rem;border-bottom:1px solid #8886}
-#state{flex:1}
+#state{flex:1;white-space:pre-line}
 """
 _SCRIPT = """
 "use strict";
@@ -54,7 +54,8 @@ async function ask() {
     const answer = await fetch("/version", {cache: "no-store"});
     if (!answer.ok) throw new Error(answer.status);
     newest = await answer.text();
-    state.textContent = "refreshed as rows land";
+    const progress = await fetch("/progress", {cache: "no-store"});
+    state.textContent = progress.ok ? await progress.text() : "refreshed as rows land";
     if (newest !== shown && follow.checked) reload(newest);
     again.hidden = newest === shown;
   } catch (error) {
@@ -147,6 +148,20 @@ class Page:
             return self._version, self._bytes
 
 
+def progress(paths: Sequence[Path]) -> str:
+    """How far the runs are, a line each: how many lifetimes are running, done and waiting, and the time
+    that is left."""
+    from perdure.show.live import Watcher
+
+    lines = []
+    for path in paths:
+        try:
+            lines.append(Watcher(path).summary())
+        except StoreError as e:
+            lines.append(f"{path}: {e}")
+    return "\n".join(lines)
+
+
 class Server(ThreadingHTTPServer):
     """Serves one page on 127.0.0.1; ``url`` says where."""
 
@@ -196,8 +211,12 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Answer."""
         path = self.path.partition("?")[0]
-        if path not in ("/", "/report", "/version"):
+        if path not in ("/", "/report", "/version", "/progress"):
             self._refuse(HTTPStatus.NOT_FOUND, "nothing here")
+            return
+        if path == "/progress":
+            said = progress(self.server.page.paths)
+            self._send(said.encode(), "text/plain; charset=utf-8", {})
             return
         version, report = self.server.page.get()
         page = "text/html; charset=utf-8"

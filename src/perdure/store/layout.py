@@ -41,6 +41,8 @@ from perdure.store.rows import Owner
 SPEC = "_meta/spec.json"
 """What a run is known by."""
 VIDEO = "_video"
+REPORT = "_report.html"
+"""The report of a run, in its folder."""
 ROWS = journal.ROWS
 _MARKS = {"_meta", journal.FOLDER, ROWS}
 """Folders by which a lifetime's is known."""

@@ -138,6 +138,7 @@ def unmeasured(study: Study) -> dict[str, Any]:
             for name, why in study.lacking.items()
             if name not in named and why != WAITING
         ],
+        "running": sum(x.status == "running" for x in study.lifetimes),
         "waiting": sum(max(f.planned - begun[f.label], 0) for f in study.folders),
     }  # fmt: skip
 

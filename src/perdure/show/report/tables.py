@@ -9,7 +9,15 @@ from typing import Any
 from perdure.show.report.numbers import Record, rounded
 from perdure.show.rounding import number
 
-__all__ = ["benchmark_tables", "number", "order_table", "places_of", "spread_cells", "table"]
+__all__ = [
+    "benchmark_tables",
+    "number",
+    "order_table",
+    "places_of",
+    "small_plot",
+    "spread_cells",
+    "table",
+]
 
 WIDTH, PAD = 112.0, 5.0
 """Of the small plots, in the template's units."""
@@ -28,12 +36,12 @@ def table(found: Mapping[str, Any]) -> list[Record]:
         ]  # fmt: skip
         scale = (min(seen), max(seen)) if seen else (0.0, 1.0)
         places = 2 if metric["within"] else places_of(cells)
-        drawn = {c["agent"]: _drawn(c, scale) | {"places": places} for c in cells}
+        drawn = {c["agent"]: small_plot(c, scale) | {"places": places} for c in cells}
         out.append({**metric, "cells": drawn})
     return out
 
 
-def _drawn(cell: Record, scale: tuple[float, float]) -> Record:
+def small_plot(cell: Record, scale: tuple[float, float]) -> Record:
     """The cell with the places of its small plot."""
     low, high = scale
     width = WIDTH - 2 * PAD
