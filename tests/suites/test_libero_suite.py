@@ -321,7 +321,7 @@ def test_an_evaluation_plays_fifty_states_of_ten_tasks():
     assert all(sorted(o) == list("0123456789") for o in protocols.ORDERS)
     second = curriculum(Spec("libero/eval-goal", {"order": 1}))
     assert [e.task.name for e in second.blocks[0].exposures][:3] == ["goal-4", "goal-6", "goal-8"]
-    for name in protocols.CURRICULA:
+    for name in protocols.CURRICULA.keys() - {"eval-folder"}:
         for exposure in curriculum(Spec(f"libero/{name}")).blocks[0].exposures:
             settings(exposure.task)
     with pytest.raises(CurriculumError, match="at most 50"):

@@ -117,7 +117,7 @@ _CABINETS = tuple(
         category,
         "cabinet",
         _box(-0.125, 0.135, -0.115, 0.115),
-        0.19,
+        0.165,
         (
             ("kitchen_table", 0.0, -0.30, HALF_TURN),
             ("kitchen_table", 0.0, 0.30, 0.0),
