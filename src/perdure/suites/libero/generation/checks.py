@@ -122,8 +122,9 @@ def _check_seen(scene: Scene, simulation: Simulation) -> None:
         away = axes.T @ (box.middle - eye)
         if max(abs(away[:2] * scale / -away[2])) > 0.97:
             raise Failed(f"view: {name} is outside the picture")
-        top = np.array([*box.middle[:2], box.high[2]])
-        if not any(_is_in_sight(simulation, name, eye, p) for p in (box.middle, top)):
+        half = 0.7 * (box.high - box.middle)
+        points = [box.middle + half * (dx, dy, 1) for dx in (-1, 0, 1) for dy in (-1, 0, 1)]
+        if not any(_is_in_sight(simulation, name, eye, p) for p in points):
             raise Failed(f"view: {name} is hidden")
 
 
