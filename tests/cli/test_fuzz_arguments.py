@@ -86,6 +86,7 @@ def cases(here: Path) -> list[tuple[str, ...]]:
             out += [(*RUN[:4], f"{agent}={name}", *RUN[5:])]
         out += [("sweep", name, *SWEEP[2:]), (*SWEEP[:3], name, *SWEEP[4:])]
         out += [(*SWEEP[:5], f"x={name}", *SWEEP[6:])]
+        out += [("generate", name, "new"), ("generate", "libero", "new", "--kind", name)]
         out += [("gallery", name), ("leaderboard", "good", "--curriculum", name)]
         out += [(v, "good", "--metric", name) for v in ("measure", "leaderboard", "compare")]
         out += [("compare", "good", "--baseline", name), ("measure", "good", "-p", name)]
@@ -96,6 +97,7 @@ def cases(here: Path) -> list[tuple[str, ...]]:
         out += [(*RUN, flag, number) for flag in ("-n", "-s", "--envs", "--checkpoint")]
         out += [("play", "good", flag, number) for flag in ("-n", "-s", "--commit")]
         out += [("measure", "good", "-w", number), ("view", "nowhere", "--port", number)]
+        out += [("generate", "libero", "new", f, number, "--kind", "x") for f in ("-n", "-s")]
     out += [(*RUN[:-1], executor) for executor in EXECUTORS]
     out += [("check", executor) for executor in EXECUTORS[1:]]
     for file in files:
@@ -105,6 +107,7 @@ def cases(here: Path) -> list[tuple[str, ...]]:
         out += [("view", file) for file in ("", "nowhere", "a\0b", "x" * 300, "file")]
     for name in OUTS:
         out += [(*RUN[:6], name, *RUN[7:]), ("gallery", "toy", "-o", name)]
+        out += [("generate", "toy", name)]
         out += [("export", "good", "-f", kind, "-o", name) for kind in FORMATS]
         out += [("play", "good", "-t", "toy/goal-ne", "-o", name)]
         out += [("report", "good", "-o", name), ("leaderboard", "good", "--html", name)]

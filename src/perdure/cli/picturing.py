@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -105,12 +106,14 @@ def generate(name: str, folder: Path, count: int, seed: int, pictures: bool, **o
     """New tasks of a suite into a folder, and how they look."""
     make = getattr(registry.suite(name), "generate", None)
     if make is None:
-        can = [n for n in registry.entries("suites") if hasattr(registry.suite(n), "generate")]
-        raise SpecError(f"suite {name} cannot generate tasks; these can: {', '.join(can)}")
-    with progress("generating") as report:
-        made = make(folder, count=count, seed=seed, report=report, **options)
+        raise SpecError(f"suite {name} cannot generate tasks: it has no method generate(folder, …)")
+    try:
+        with progress("generating") as report:
+            made = make(folder, count=count, seed=seed, report=report, **options)
+    except OSError as e:
+        raise SpecError(f"{folder} cannot be written to: {e.strerror or e}") from e
     say(made.summary)
-    say(f"run: perdure run '{made.curriculum}' -a AGENT")
+    say(f"to run them: perdure run {shlex.quote(made.curriculum)} -a AGENT")
     if not pictures:
         return 0
     tasks = tasks_of(Spec.parse(made.curriculum))

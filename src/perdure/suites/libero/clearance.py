@@ -18,6 +18,8 @@ from perdure.types import Array
 
 CLEARANCE = 0.002
 """Between an object that is set down and the surface."""
+LIFT, LIFTS, SHALLOW = 0.005, 8, 0.003
+"""By how much and how often an object is lifted that reaches into something, and what is little enough."""
 ABOVE = 0.3
 """From where the surface is looked for."""
 
@@ -77,11 +79,32 @@ def stands_on_surface(scene: Scene, name: str) -> bool:
 
 
 def set_down(simulation: Simulation) -> None:
-    """Set the objects that the file puts on the work surface down on it."""
+    """Set the objects that the file puts on the work surface down on it, and lift those that it puts on
+    or in something out of what they reach into."""
+    data = simulation.data
     height = surface_height(simulation) + CLEARANCE
+    others = []
     for name, body in simulation.objects.items():
         if stands_on_surface(simulation.scene, name):
-            low = extent_of(simulation, name).low[2]
-            simulation.data.joint(body.joints[-1]).qpos[2] += height - low
-    mujoco.mj_forward(simulation.model, simulation.data)
+            data.joint(body.joints[-1]).qpos[2] += height - extent_of(simulation, name).low[2]
+        else:
+            others.append(name)
+    mujoco.mj_forward(simulation.model, data)
+    for name in others:
+        joint = data.joint(simulation.objects[name].joints[-1])
+        for _ in range(LIFTS):
+            if _depth(simulation, name) < SHALLOW:
+                break
+            joint.qpos[2] += LIFT
+            mujoco.mj_forward(simulation.model, data)
     simulation.sense()
+
+
+def _depth(simulation: Simulation, name: str) -> float:
+    """How deep a body reaches into anything."""
+    mine = simulation.predicates.touched[name]
+    contacts = simulation.data.contact
+    if not len(contacts.dist):
+        return 0.0
+    own = mine[contacts.geom[:, 0]] | mine[contacts.geom[:, 1]]
+    return float(-contacts.dist[own].min(initial=0.0))

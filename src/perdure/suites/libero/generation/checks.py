@@ -122,8 +122,9 @@ def _check_seen(scene: Scene, simulation: Simulation) -> None:
         away = axes.T @ (box.middle - eye)
         if max(abs(away[:2] * scale / -away[2])) > 0.97:
             raise Failed(f"view: {name} is outside the picture")
-        top = np.array([*box.middle[:2], box.high[2]])
-        if not any(_is_in_sight(simulation, name, eye, p) for p in (box.middle, top)):
+        half = 0.7 * (box.high - box.middle)
+        points = [box.middle + half * (dx, dy, 1) for dx in (-1, 0, 1) for dy in (-1, 0, 1)]
+        if not any(_is_in_sight(simulation, name, eye, p) for p in points):
             raise Failed(f"view: {name} is hidden")
 
 
@@ -226,16 +227,19 @@ def world_of(scene: Scene, simulation: Simulation) -> World:
 def _check_goal_can_hold(scene: Scene, simulation: Simulation) -> None:
     """Put everything where the goal wants it and see whether it stays."""
     problem = ""
+    moved = {r.names[0] for r in scene.problem.goal if r.predicate in ("on", "in")}
     for turn in (0.0, 90.0):
         simulation.reset(0)
         set_down(simulation)
         _rest(simulation, SETTLE)
         _fulfil(scene, simulation, turn)
-        lasting = [r for r in scene.problem.goal if not simulation.predicates.holds(r)]
-        if not lasting:
+        missing = [r for r in scene.problem.goal if not simulation.predicates.holds(r)]
+        tight = [(a, b) for a, b, d in touching(simulation) if d > DEEP and {a, b} & moved]
+        if not missing and not tight:
             return
-        problem = ", ".join(map(str, lasting))
-    raise Failed(f"reachable: {problem} does not hold after all was put in place")
+        said = ", ".join(map(str, missing)) or f"{tight[0][0]} in {tight[0][1]}"
+        problem = f"{said} does not {'hold' if missing else 'fit'}"
+    raise Failed(f"reachable: {problem} after all was put in place")
 
 
 def _fulfil(scene: Scene, simulation: Simulation, turn: float) -> None:

@@ -13,10 +13,10 @@ from perdure.suites.libero.workspaces import workspace
 
 JITTER = 0.015
 """How far from its place an object may be at first, along x and y."""
-GAP = 0.04
+GAP = 0.035
 """Between the boxes of neighbours: room for both to be off, and some more."""
 STEP = 0.01
-TRIES = 60
+TRIES = 150
 
 
 class NoRoom(Exception):

@@ -40,6 +40,8 @@ from perdure.suites.libero.problem import Region, Relation
 Family = Callable[[int], Draft]
 """Makes the task of a number, or raises NoRoom."""
 PICK = "pick"
+LAYOUTS = 12
+"""Tries to find places for everything."""
 
 
 def family(kind: str, seed: int, number: int) -> Family:
@@ -86,6 +88,22 @@ def _draft(
     )
 
 
+def _laid_out(
+    draws: np.random.Generator, surface: str, fixtures: Sequence[str], things: Sequence[str]
+) -> Builder:
+    """A scene with some fixtures and objects; NoRoom if they do not find places after some tries."""
+    for _ in range(LAYOUTS):
+        try:
+            scene = Builder.on(surface, draws, fixtures)
+            # The largest first, while there is room.
+            for category in sorted(things, key=lambda c: -MOVABLES[c].half):
+                scene.add(draws, category)
+        except NoRoom:
+            continue
+        return scene
+    raise NoRoom
+
+
 # Spatial: one of two equal objects.
 
 _TWINS = ("akita_black_bowl", "white_bowl", "cream_cheese", "butter", "chocolate_pudding",
@@ -114,12 +132,10 @@ def _spatial(seed: int, number: int) -> Family:
     place = goals[int(draws.integers(len(goals)))]
     behaviour = Behaviour("put … in …" if place.predicate == "in" else "put … on …",
                           (Step("put", place, twin),))  # fmt: skip
-    scene = Builder.on(surface, draws, fixtures)
-    scene.add(draws, place.owner)
     marks = [c for c in home if c not in (twin, place.owner, "wooden_tray", "basket", "plate")]
-    for category in ["cookies", *_some(draws, [m for m in marks if m != "cookies"], 2)]:
-        if category != twin:
-            scene.add(draws, category)
+    near = ["cookies", *_some(draws, [m for m in marks if m != "cookies"], 2)]
+    things = [place.owner, *(c for c in near if c != twin)]
+    scene = _laid_out(draws, surface, fixtures, things)
     known = named_places(scene, twin)
     order = draws.permutation(len(known))
 
@@ -178,7 +194,7 @@ def _object(seed: int, number: int) -> Family:
 # Goal: one scene, and all that can be done in it.
 
 _GOAL_FIXTURES = {
-    "main_table": (("wooden_cabinet", "flat_stove"), ("wooden_cabinet", "flat_stove", "wine_rack")),
+    "main_table": (("wooden_cabinet", "flat_stove"), ("wine_rack", "wooden_cabinet", "flat_stove")),
     "kitchen_table": (
         ("white_cabinet", "flat_stove"), ("wooden_cabinet", "flat_stove"), ("white_cabinet", "wine_rack"),
         ("microwave", "flat_stove"), ("wooden_two_layer_shelf", "flat_stove"),
@@ -198,9 +214,7 @@ def _goal(seed: int, number: int) -> Family:
     vessels = [c for c in ("plate", "basket") if c in AT_HOME[surface]]
     things = [_drawn_from(draws, vessels)] if vessels else []
     things += _some(draws, [c for c in home if c not in things], _OBJECTS - len(things))
-    scene = Builder.on(surface, draws, fixtures)
-    for category in things:
-        scene.add(draws, category)
+    scene = _laid_out(draws, surface, fixtures, things)
     # What stays the same includes that all is closed and off.
     known = [
         b
@@ -252,9 +266,7 @@ def _all(seed: int, number: int) -> Family:
         more = [f for f in _EXTRA_FIXTURES if surface in surfaces_of(f) and f not in fixtures]
         if more and draws.random() < 0.4:
             fixtures.append(_drawn_from(draws, more))
-        scene = Builder.on(surface, draws, fixtures)
-        for category in behaviour.movables:
-            scene.add(draws, category)
+        scene = _laid_out(draws, surface, fixtures, behaviour.movables)
         placed = list(scene.objects)
         zones = [
             zone_beside(scene, s, next(p for p in placed if p.category == s.thing))
@@ -280,10 +292,11 @@ def _any_behaviour(draws: np.random.Generator) -> Behaviour:
     fixtures = [f for f in FIXTURES if surface in surfaces_of(f)]
     home = AT_HOME[surface]
     things = [c for c in home for _ in range(2 if c in ("akita_black_bowl", "white_bowl") else 1)]
-    known = [b for b in behaviours(things, fixtures) if len(b.fixtures) < 3 and _hosts(b)]
-    templates = [t for t in TEMPLATES if any(b.template == t for b in known)]
-    template = _drawn_from(draws, templates)
-    mine = [b for b in known if b.template == template]
+    owners = (*home, *fixtures)
+    # A list of all is long; whether a template can be filled is known from the first.
+    able = [t for t, fill in TEMPLATES.items() if next(fill(things, owners), None) is not None]
+    template = _drawn_from(draws, able)
+    mine = [Behaviour(template, steps) for steps in TEMPLATES[template](things, owners)]
     return mine[int(draws.integers(len(mine)))]
 
 

@@ -117,12 +117,12 @@ _CABINETS = tuple(
         category,
         "cabinet",
         _box(-0.125, 0.135, -0.115, 0.115),
-        0.19,
+        0.165,
         (
-            ("kitchen_table", 0.0, -0.30, HALF_TURN),
-            ("kitchen_table", 0.0, 0.30, 0.0),
-            ("main_table", 0.03, -0.27, HALF_TURN),
-            ("main_table", 0.0, 0.30, 0.0),
+            ("kitchen_table", -0.05, -0.27, HALF_TURN),
+            ("kitchen_table", -0.05, 0.27, 0.0),
+            ("main_table", 0.0, -0.27, HALF_TURN),
+            ("main_table", 0.0, 0.27, 0.0),
         ),
         parts=tuple(
             (f"{level}_region", f"{level} drawer") for level in ("top", "middle", "bottom")
@@ -143,7 +143,7 @@ _OTHERS = (
     ),
     Fixture(
         "microwave", "microwave", _box(-0.175, 0.175, -0.155, 0.115), 0.2,
-        (("kitchen_table", 0.0, 0.35, 0.0), ("kitchen_table", 0.0, -0.32, HALF_TURN)),
+        (("kitchen_table", -0.05, 0.31, 0.0), ("kitchen_table", -0.05, -0.3, HALF_TURN)),
         parts=((".", ""),),
     ),
     Fixture(

@@ -86,6 +86,9 @@ def spots(scene: Builder, category: str) -> list[Spot]:
             found.append(Spot("on {}", (mark.name,), (words(mark.category),), relation=relation))
     for fixture in scene.fixtures:
         for place in PLACES:
+            # What lies in a lower drawer is under the upper ones.
+            if place.part not in ("", "top_region"):
+                continue
             if place.owner == fixture.category and place.kind in MOVABLES[category].fits:
                 where = f"{fixture.name}_{place.region}"
                 opened = where if place.part else ""
@@ -105,7 +108,13 @@ def named_places(scene: Builder, category: str) -> list[Spot]:
 
 def draw_pair(draws: np.random.Generator, here: Spot, known: Sequence[Spot]) -> tuple[Spot, Spot]:
     """The spot of the one that is meant, and where the other is meanwhile."""
-    elsewhere = [s for s in known if s not in (here, Spot(ANY_SIDE))] + [Spot(ANYWHERE)]
+    # Two that are in or on the same thing would be in each other's way.
+    taken = here.marks if here.relation is not None else ()
+    elsewhere = [
+        *(s for s in known if s.where != ANY_SIDE and not (s.relation and s.marks == taken)),
+        Spot(ANYWHERE),
+    ]
+    elsewhere = [s for s in elsewhere if s != here]
     if here.where == ANY_SIDE:
         here = Spot(tuple(SIDES)[int(draws.integers(len(SIDES)))])
         elsewhere = [s for s in elsewhere if s.relation is None]
