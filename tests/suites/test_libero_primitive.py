@@ -9,7 +9,9 @@ from perdure.errors import MissingExtra, UnknownName
 from perdure.registry import suite
 from perdure.suite import Episode
 from perdure.suites.libero import assets, bddl, mjcf, problems
+from perdure.suites.libero.camera import Renderer
 from perdure.suites.libero.env import problem_of
+from perdure.suites.libero.lighten import gathered
 from perdure.suites.libero.looks import LOOKS, look
 from perdure.suites.libero.scene import build
 from perdure.suites.libero.simulation import TOUCH
@@ -231,3 +233,45 @@ def test_the_default_is_the_primitive_look():
     assert settings(SUITE.task("goal-0")).initial_states == "numbered"
     assert settings(task("goal-0")).initial_states == "official"
     assert find("goal-0").name == "goal-0"
+
+
+# Pictures.
+
+
+def test_points_of_one_cell_come_together():
+    points = np.array([[0, 0, 0], [0.2, 0, 0], [1, 0, 0], [4.0, 0, 0]])
+    moved, leaders = gathered(points, cells=4)
+    # A metre is a cell: the first two share one; the last begins a fifth.
+    assert leaders.tolist() == [0, 0, 2, 3]
+    np.testing.assert_allclose(moved[:, 0], [0.1, 0.1, 1, 4])
+
+
+def drawn(name, source, rendering, every=True):
+    sim = simulation(name, source)
+    sim.reset(0)
+    drawing = Renderer(sim.scene.visual_xml, 64, rendering)
+    drawing.show(sim)
+    if every:
+        drawing.reach = np.full_like(drawing.reach, np.inf)
+    return {c: drawing.picture(c, 64) for c in ("agentview", "robot0_eye_in_hand")}
+
+
+def test_what_is_out_of_sight_need_not_be_drawn():
+    whole, sighted = (drawn("10-2", "primitive", "exact", every) for every in (True, False))
+    for camera, picture in whole.items():
+        np.testing.assert_array_equal(picture, sighted[camera])
+    sim = simulation("10-2", "primitive")
+    sim.reset(0)
+    drawing = Renderer(sim.scene.visual_xml, 64)
+    drawing.show(sim)
+    seen = {c: int(drawing.in_sight(c).sum()) for c in ("agentview", "robot0_eye_in_hand")}
+    assert 0 < seen["robot0_eye_in_hand"] < seen["agentview"] < drawing.model.ngeom
+
+
+@needs_assets
+@pytest.mark.slow
+def test_fast_pictures_are_nearly_the_exact_ones():
+    exact, fast = (drawn("goal-0", "official", r, False) for r in ("exact", "fast"))
+    for camera, picture in exact.items():
+        away = np.abs(picture.astype(int) - fast[camera])
+        assert 0 < away.mean() < 12, camera

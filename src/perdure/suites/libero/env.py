@@ -153,7 +153,7 @@ class Libero(gymnasium.Env[dict[str, Array], Array]):
 
         assert self.simulation is not None
         if self.renderer is None:
-            self.renderer = renderer(self.simulation, size)
+            self.renderer = renderer(self.simulation, size, self.settings.rendering)
         self.renderer.show(self.simulation)
         return self.renderer
 

@@ -97,6 +97,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "settle_gripper": ("hold", "open"),
     "instruction": ("benchmark", "file"),
     "look": tuple(LOOKS),
+    "rendering": ("exact", "fast"),
     "solves": (1, 3),
 }
 
@@ -139,6 +140,9 @@ class Settings:
     look: str = DEFAULT
     """Where bodies and their looks come from: ``primitive``, our own object library, or
     ``official``, the published meshes, which are an extra."""
+    rendering: str = "exact"
+    """``exact``: pictures as the look has them, in the official one upstream's to the pixel;
+    ``fast``: with fewer faces, smaller textures and unsmoothed edges, several times as fast."""
     solves: int = 3
     """How often the constraints are solved in a physics step: 3 as upstream, or 1."""
 
