@@ -1,7 +1,7 @@
 """The published LIBERO stack's side of libero.py; runs in the environment of libero_env.sh.
 
-    python libero_side.py --check             imports it and makes one environment
-    python libero_side.py FOLDER FILE IMAGES  prints what one task costs, as JSON
+python libero_side.py --check             imports it and makes one environment
+python libero_side.py FOLDER FILE IMAGES  prints what one task costs, as JSON
 """
 
 import json
@@ -69,7 +69,13 @@ def measured(folder, file, images):
     for move in moves:
         env.step(move)
     stepped = (clock() - start) / STEPS
-    return {"construct": constructed, "reset": reset, "step": stepped, "memory": memory(), "empty": empty}
+    return {
+        "construct": constructed,
+        "reset": reset,
+        "step": stepped,
+        "memory": memory(),
+        "empty": empty,
+    }
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """LIBERO's primitive look: our own things mean in every task what the published ones mean."""
 
+import threading
+
 import mujoco
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from libero_kit import blind, needs_assets, rotation, simulation, task
 from perdure.errors import MissingExtra, UnknownName
 from perdure.registry import suite
 from perdure.suite import Episode
+from perdure.suites._threads import Team
 from perdure.suites.libero import assets, bddl, mjcf, problems
 from perdure.suites.libero.camera import Renderer
 from perdure.suites.libero.env import problem_of
@@ -193,10 +196,13 @@ def test_numbered_states_are_the_same_for_everybody():
     env = SUITE.env(primitive("goal-1", settle=0))
     states = {}
     for seed, number in ((1, 0), (2, 0), (1, 60), (2, 61)):
-        env.reset(seed=seed, options=Episode(seed, seed, number).options)
+        env.reset(seed=seed, options=Episode(seed, seed, number, number).options)
         states[seed, number] = env.simulation.state()
     np.testing.assert_array_equal(states[1, 0], states[2, 0])
     assert not np.array_equal(states[1, 60], states[2, 61])
+    # In learning there is no instance to play, and the seed draws.
+    env.reset(seed=5, options=Episode(5, 5, 0).options)
+    assert not np.array_equal(env.simulation.state(), states[1, 0])
     always = SUITE.env(primitive("goal-1", settle=0, initial_state=0))
     always.reset(seed=9, options=Episode(9, 9, 4).options)
     np.testing.assert_array_equal(always.simulation.state(), states[1, 0])
@@ -210,7 +216,24 @@ def test_official_states_fit_the_primitive_look():
 
 
 def test_seeds_are_honest():
+    """Also in batches."""
     check_task(SUITE, primitive("10-2", objects=True, horizon=10))
+
+
+def test_several_move_at_once(monkeypatch):
+    """Batched environments are in one team, whose helpers take over what one thread would do."""
+    monkeypatch.setenv("PERDURE_THREADS", "2")
+    envs = SUITE.batched_env(primitive("90-33"), 2)
+    envs.team = Team(1)
+    workers = set()
+    for slot in (0, 1):
+        envs.reset(slot, Episode.alone(slot))
+        move = envs.envs[slot].move
+        envs.envs[slot].move = lambda move=move: (workers.add(threading.current_thread()), move())
+    for _ in range(10):
+        seen, rewards, *_ = envs.step([0, 1], [np.zeros(7, np.float32)] * 2)
+    assert len(seen) == 2 and rewards == [0.0, 0.0] and len(workers) == 2
+    envs.close()
 
 
 def test_it_needs_no_other_package(monkeypatch):

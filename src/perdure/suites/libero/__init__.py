@@ -32,7 +32,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from perdure.registry import extras_named
-from perdure.suite import Suite
+from perdure.suite import BatchedEnv, Suite
 from perdure.suites.libero import protocols
 from perdure.suites.libero.states import numbered
 from perdure.suites.libero.tasks import Settings, find, officials, settings
@@ -40,6 +40,8 @@ from perdure.types import Curriculum, Task
 
 if TYPE_CHECKING:
     import gymnasium
+
+    from perdure.suites.libero.env import Libero
 
 FILM = 256
 """Width and height of a film."""
@@ -67,7 +69,13 @@ class LiberoSuite(Suite):
     def render_env(self, task: Task) -> gymnasium.Env[Any, Any]:
         return self._made(task, dataclasses.replace(settings(task), cameras=(), size=FILM))
 
-    def _made(self, task: Task, chosen: Settings) -> gymnasium.Env[Any, Any]:
+    def batched_env(self, task: Task, count: int) -> BatchedEnv | None:
+        chosen = settings(task)
+        with extras_named("suite libero"):
+            from perdure.suites.libero.batched import Liberos
+        return Liberos([self._made(task, chosen) for _ in range(count)])
+
+    def _made(self, task: Task, chosen: Settings) -> Libero:
         official = find(task.name)
         with extras_named("suite libero"):
             from perdure.suites.libero.env import Libero, problem_of

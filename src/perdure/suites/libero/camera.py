@@ -104,7 +104,9 @@ def _free(drawn: Any, context: Any) -> None:
     context.free()
 
 
-_renderers: weakref.WeakValueDictionary[tuple[str, int, str], Renderer] = weakref.WeakValueDictionary()
+_renderers: weakref.WeakValueDictionary[tuple[str, int, str], Renderer] = (
+    weakref.WeakValueDictionary()
+)
 
 
 def renderer(simulation: Simulation, size: int, rendering: str = "exact") -> Renderer:

@@ -114,8 +114,8 @@ class Settings:
     settle_gripper: str = "hold"
     """``hold``: the gripper is told nothing then; ``open``: to open."""
     initial_states: str = INITIAL_STATES[DEFAULT]
-    """``numbered``: episode k begins in what number k, as a seed, draws from the task file, the same
-    for everybody; ``official``: in the k-th of the 50 published states, and there is no 51st;
+    """``numbered``: episode k of an evaluation begins in what number k, as a seed, draws from the
+    task file, the same for everybody, and one of learning in what its own seed draws; ``official``: in the k-th of the 50 published states, and there is no 51st;
     ``cycle``: after the last of them comes the first; ``random``: drawn from the task file by the
     episode's own seed. If nothing is said it goes by the look: numbered or official."""
     initial_state: int | None = None
