@@ -1,5 +1,7 @@
 """LIBERO's primitive look: our own things mean in every task what the published ones mean."""
 
+import threading
+
 import mujoco
 import numpy as np
 import pytest
@@ -8,8 +10,11 @@ from libero_kit import blind, needs_assets, rotation, simulation, task
 from perdure.errors import MissingExtra, UnknownName
 from perdure.registry import suite
 from perdure.suite import Episode
+from perdure.suites._threads import Team
 from perdure.suites.libero import assets, bddl, mjcf, problems
+from perdure.suites.libero.camera import Renderer
 from perdure.suites.libero.env import problem_of
+from perdure.suites.libero.lighten import gathered
 from perdure.suites.libero.looks import LOOKS, look
 from perdure.suites.libero.scene import build
 from perdure.suites.libero.simulation import TOUCH
@@ -191,10 +196,13 @@ def test_numbered_states_are_the_same_for_everybody():
     env = SUITE.env(primitive("goal-1", settle=0))
     states = {}
     for seed, number in ((1, 0), (2, 0), (1, 60), (2, 61)):
-        env.reset(seed=seed, options=Episode(seed, seed, number).options)
+        env.reset(seed=seed, options=Episode(seed, seed, number, number).options)
         states[seed, number] = env.simulation.state()
     np.testing.assert_array_equal(states[1, 0], states[2, 0])
     assert not np.array_equal(states[1, 60], states[2, 61])
+    # In learning there is no instance to play, and the seed draws.
+    env.reset(seed=5, options=Episode(5, 5, 0).options)
+    assert not np.array_equal(env.simulation.state(), states[1, 0])
     always = SUITE.env(primitive("goal-1", settle=0, initial_state=0))
     always.reset(seed=9, options=Episode(9, 9, 4).options)
     np.testing.assert_array_equal(always.simulation.state(), states[1, 0])
@@ -208,7 +216,24 @@ def test_official_states_fit_the_primitive_look():
 
 
 def test_seeds_are_honest():
+    """Also in batches."""
     check_task(SUITE, primitive("10-2", objects=True, horizon=10))
+
+
+def test_several_move_at_once(monkeypatch):
+    """Batched environments are in one team, whose helpers take over what one thread would do."""
+    monkeypatch.setenv("PERDURE_THREADS", "2")
+    envs = SUITE.batched_env(primitive("90-33"), 2)
+    envs.team = Team(1)
+    workers = set()
+    for slot in (0, 1):
+        envs.reset(slot, Episode.alone(slot))
+        move = envs.envs[slot].move
+        envs.envs[slot].move = lambda move=move: (workers.add(threading.current_thread()), move())
+    for _ in range(10):
+        seen, rewards, *_ = envs.step([0, 1], [np.zeros(7, np.float32)] * 2)
+    assert len(seen) == 2 and rewards == [0.0, 0.0] and len(workers) == 2
+    envs.close()
 
 
 def test_it_needs_no_other_package(monkeypatch):
@@ -231,3 +256,45 @@ def test_the_default_is_the_primitive_look():
     assert settings(SUITE.task("goal-0")).initial_states == "numbered"
     assert settings(task("goal-0")).initial_states == "official"
     assert find("goal-0").name == "goal-0"
+
+
+# Pictures.
+
+
+def test_points_of_one_cell_come_together():
+    points = np.array([[0, 0, 0], [0.2, 0, 0], [1, 0, 0], [4.0, 0, 0]])
+    moved, leaders = gathered(points, cells=4)
+    # A metre is a cell: the first two share one; the last begins a fifth.
+    assert leaders.tolist() == [0, 0, 2, 3]
+    np.testing.assert_allclose(moved[:, 0], [0.1, 0.1, 1, 4])
+
+
+def drawn(name, source, rendering, every=True):
+    sim = simulation(name, source)
+    sim.reset(0)
+    drawing = Renderer(sim.scene.visual_xml, 64, rendering)
+    drawing.show(sim)
+    if every:
+        drawing.reach = np.full_like(drawing.reach, np.inf)
+    return {c: drawing.picture(c, 64) for c in ("agentview", "robot0_eye_in_hand")}
+
+
+def test_what_is_out_of_sight_need_not_be_drawn():
+    whole, sighted = (drawn("10-2", "primitive", "exact", every) for every in (True, False))
+    for camera, picture in whole.items():
+        np.testing.assert_array_equal(picture, sighted[camera])
+    sim = simulation("10-2", "primitive")
+    sim.reset(0)
+    drawing = Renderer(sim.scene.visual_xml, 64)
+    drawing.show(sim)
+    seen = {c: int(drawing.in_sight(c).sum()) for c in ("agentview", "robot0_eye_in_hand")}
+    assert 0 < seen["robot0_eye_in_hand"] < seen["agentview"] < drawing.model.ngeom
+
+
+@needs_assets
+@pytest.mark.slow
+def test_fast_pictures_are_nearly_the_exact_ones():
+    exact, fast = (drawn("goal-0", "official", r, False) for r in ("exact", "fast"))
+    for camera, picture in exact.items():
+        away = np.abs(picture.astype(int) - fast[camera])
+        assert 0 < away.mean() < 12, camera

@@ -12,8 +12,9 @@ from perdure.registry import suite
 from perdure.run.guards import Observer
 from perdure.run.vector import Environments
 from perdure.suite import Episode
-from perdure.suites.metaworld import fast_env, threads
-from perdure.suites.metaworld.threads import Team
+from perdure.suites import _threads as threads
+from perdure.suites._threads import Team
+from perdure.suites.metaworld import fast_env
 
 __all__ = ["models_kept"]
 SUITE = suite("metaworld")

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perdure.registry import extras_named
-from perdure.suite import Suite
+from perdure.suite import BatchedEnv, Suite
 from perdure.suites.libero import protocols
 from perdure.suites.libero.folders import FolderTask
 from perdure.suites.libero.states import numbered
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     import gymnasium
 
     from perdure.agent import Agent
+    from perdure.suites.libero.env import Libero
     from perdure.suites.libero.generation import Report
 
 FILM = 256
@@ -74,7 +75,13 @@ class LiberoSuite(Suite):
     def render_env(self, task: Task) -> gymnasium.Env[Any, Any]:
         return self._made(task, dataclasses.replace(settings(task), cameras=(), size=FILM))
 
-    def _made(self, task: Task, chosen: Settings) -> gymnasium.Env[Any, Any]:
+    def batched_env(self, task: Task, count: int) -> BatchedEnv | None:
+        chosen = settings(task)
+        with extras_named("suite libero"):
+            from perdure.suites.libero.batched import Liberos
+        return Liberos([self._made(task, chosen) for _ in range(count)])
+
+    def _made(self, task: Task, chosen: Settings) -> Libero:
         found = located(task)
         with extras_named("suite libero"):
             from perdure.suites.libero.env import Libero, problem_of

@@ -14,21 +14,27 @@ import numpy as np
 
 from perdure.errors import EnvironmentFault
 from perdure.suites._offscreen import offscreen
+from perdure.suites.libero.lighten import lighten
 from perdure.suites.libero.simulation import Simulation
 from perdure.types import Array
 
 LEAST = (640, 480)
 """Upstream's drawing surface; a larger one only for larger pictures."""
 MOST_GEOMS = 1000
+UNSEEN = 5
+"""A group of geoms that is not drawn."""
 
 
 class Renderer:
     """Draws scenes that look alike."""
 
-    def __init__(self, xml: str, size: int) -> None:
+    def __init__(self, xml: str, size: int, rendering: str = "exact") -> None:
         self.model = mujoco.MjModel.from_xml_string(xml)
+        if rendering == "fast":
+            lighten(self.model)
         self.data = mujoco.MjData(self.model)
-        width, height = max(LEAST[0], size), max(LEAST[1], size)
+        least = LEAST if rendering == "exact" else (0, 0)
+        width, height = max(least[0], size), max(least[1], size)
         screen = self.model.vis.global_
         screen.offwidth, screen.offheight = width, height
         self.context = offscreen(width, height)
@@ -42,6 +48,9 @@ class Renderer:
         self.view.type = mujoco.mjtCamera.mjCAMERA_FIXED
         names = [self.model.camera(i).name for i in range(self.model.ncam)]
         self.cameras = {name: i for i, name in enumerate(names)}
+        self.groups = self.model.geom_group.copy()
+        self.reach = np.where(self.model.geom_rbound > 0, self.model.geom_rbound, np.inf)
+        """Of geoms from their middles; planes go on for ever."""
         # Also when the process ends: then before what they need is gone.
         weakref.finalize(self, _free, self.drawn, self.context)
 
@@ -59,6 +68,17 @@ class Renderer:
         mujoco.mj_comPos(model, data)
         mujoco.mj_camlight(model, data)
 
+    def in_sight(self, camera: str) -> Array:
+        """Which geoms may be in a camera's square picture; the others are not worth drawing."""
+        number = self.cameras[camera]
+        axes = self.data.cam_xmat[number].reshape(3, 3)
+        x, y, z = ((self.data.geom_xpos - self.data.cam_xpos[number]) @ axes).T
+        half = np.deg2rad(self.model.cam_fovy[number]) / 2
+        # Along the sight, how far beyond a side of the pyramid of sight.
+        beyond = np.maximum(np.abs(x), np.abs(y)) * np.cos(half) + z * np.sin(half)
+        seen: Array = (beyond < self.reach) & (z < self.reach)
+        return seen
+
     def picture(self, camera: str, size: int) -> Array:
         """What a camera sees, its first row at the bottom, as OpenGL has it."""
         if camera not in self.cameras:
@@ -66,6 +86,7 @@ class Renderer:
             raise EnvironmentFault(f"the scene has no camera {camera!r}; it has {known}")
         self.context.make_current()
         self.view.fixedcamid = self.cameras[camera]
+        self.model.geom_group[:] = np.where(self.in_sight(camera), self.groups, UNSEEN)
         everything = mujoco.mjtCatBit.mjCAT_ALL.value
         mujoco.mjv_updateScene(
             self.model, self.data, self.options, self.nothing, self.view, everything, self.scene
@@ -83,12 +104,15 @@ def _free(drawn: Any, context: Any) -> None:
     context.free()
 
 
-_renderers: weakref.WeakValueDictionary[tuple[str, int], Renderer] = weakref.WeakValueDictionary()
+_renderers: weakref.WeakValueDictionary[tuple[str, int, str], Renderer] = (
+    weakref.WeakValueDictionary()
+)
 
 
-def renderer(simulation: Simulation, size: int) -> Renderer:
+def renderer(simulation: Simulation, size: int, rendering: str = "exact") -> Renderer:
     """The one that draws scenes like this; it is let go with the last who holds it."""
-    key = simulation.scene.visual_xml, max(LEAST[1], size)
+    least = LEAST[1] if rendering == "exact" else 0
+    key = simulation.scene.visual_xml, max(least, size), rendering
     found = _renderers.get(key)
     if found is None:
         found = _renderers[key] = Renderer(*key)

@@ -73,7 +73,8 @@ class Libero(gymnasium.Env[dict[str, Array], Array]):
 
     An episode ends with success, and is cut at the horizon; the reward is 1 on success and else 0.
     ``reset`` reads ``options``: ``episode`` is the number of the initial state, and without it the
-    seed picks or draws one.
+    seed picks or draws one. Numbered states are for evaluation: where an ``instance`` is given as
+    None, as in learning, the seed draws.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 20}  # noqa: RUF012
@@ -92,6 +93,7 @@ class Libero(gymnasium.Env[dict[str, Array], Array]):
         self.simulation: Simulation | None = None
         self.renderer: Renderer | None = None
         self.taken = 0
+        self.pending: Array = np.zeros(ACTIONS)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -102,7 +104,8 @@ class Libero(gymnasium.Env[dict[str, Array], Array]):
             seed = int(self.np_random.integers(2**32))
         chosen = self.settings
         simulation, self.taken = self._made(), 0
-        number = self._number(options or {})
+        given = options or {}
+        number = self._number(given)
         if chosen.initial_states in ("official", "cycle") and self.state is not None:
             simulation.reset(seed if chosen.fixture_seed is None else chosen.fixture_seed)
             if number is None:
@@ -110,9 +113,9 @@ class Libero(gymnasium.Env[dict[str, Array], Array]):
             cycle = chosen.initial_states == "cycle"
             simulation.set_state(self.state(number % states.COUNT if cycle else number))
         else:
-            if number is None or chosen.initial_states == "random":
-                number = seed
-            simulation.reset(number)
+            learning = "instance" in given and given["instance"] is None
+            free = chosen.initial_states == "random" or (chosen.initial_state is None and learning)
+            simulation.reset(seed if number is None or free else number)
             if chosen.folder is not None:
                 set_down(simulation)
         rest = np.zeros(ACTIONS)
@@ -135,9 +138,23 @@ class Libero(gymnasium.Env[dict[str, Array], Array]):
 
     def step(self, action: Array) -> tuple[dict[str, Array], float, bool, bool, dict[str, Any]]:
         """One control step of 50 ms."""
+        self.push(action)
+        self.move()
+        return self.settled()
+
+    def push(self, action: Array) -> None:
+        """Begin a control step; :meth:`move` makes it, in whatever thread, and :meth:`settled` ends it."""
+        self.pending = np.asarray(action, np.float64)
+
+    def move(self) -> None:
+        """The physics of a control step."""
+        assert self.simulation is not None, "reset before the first step"
+        self.simulation.act(self.pending)
+
+    def settled(self) -> tuple[dict[str, Array], float, bool, bool, dict[str, Any]]:
+        """What a control step led to."""
         simulation = self.simulation
-        assert simulation is not None, "reset before the first step"
-        simulation.act(np.asarray(action, np.float64))
+        assert simulation is not None
         seen = self._observation()
         simulation.finish()
         success = simulation.success()
@@ -167,7 +184,7 @@ class Libero(gymnasium.Env[dict[str, Array], Array]):
 
         assert self.simulation is not None
         if self.renderer is None:
-            self.renderer = renderer(self.simulation, size)
+            self.renderer = renderer(self.simulation, size, self.settings.rendering)
         self.renderer.show(self.simulation)
         return self.renderer
 

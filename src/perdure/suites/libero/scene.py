@@ -118,6 +118,7 @@ def build(problem: Problem, look_name: str = DEFAULT) -> Scene:
                 if found is not None:
                     zones[found.name] = found
     mjcf.merge(root, arena)
+    mjcf.section(root, "visual").extend(list(mjcf.section(arena, "visual")))
     mjcf.merge(root, _robot(source, space))
     for _, tree, inner in things:
         mjcf.merge_assets(root, tree)

@@ -108,6 +108,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "settle_gripper": ("hold", "open"),
     "instruction": ("benchmark", "file"),
     "look": tuple(LOOKS),
+    "rendering": ("exact", "fast"),
     "solves": (1, 3),
 }
 
@@ -124,8 +125,8 @@ class Settings:
     settle_gripper: str = "hold"
     """``hold``: the gripper is told nothing then; ``open``: to open."""
     initial_states: str = INITIAL_STATES[DEFAULT]
-    """``numbered``: episode k begins in what number k, as a seed, draws from the task file, the same
-    for everybody; ``official``: in the k-th of the 50 published states, and there is no 51st;
+    """``numbered``: episode k of an evaluation begins in what number k, as a seed, draws from the
+    task file, the same for everybody, and one of learning in what its own seed draws; ``official``: in the k-th of the 50 published states, and there is no 51st;
     ``cycle``: after the last of them comes the first; ``random``: drawn from the task file by the
     episode's own seed. If nothing is said it goes by the look: numbered or official."""
     initial_state: int | None = None
@@ -152,6 +153,9 @@ class Settings:
     look: str = DEFAULT
     """Where bodies and their looks come from: ``primitive``, our own object library, or
     ``official``, the published meshes, which are an extra."""
+    rendering: str = "exact"
+    """``exact``: pictures as the look has them, in the official one upstream's to the pixel;
+    ``fast``: with fewer faces, smaller textures and unsmoothed edges, several times as fast."""
     solves: int = 3
     """How often the constraints are solved in a physics step: 3 as upstream, or 1."""
     folder: str | None = None

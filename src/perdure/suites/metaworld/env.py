@@ -9,10 +9,10 @@ import gymnasium
 import numpy as np
 
 from perdure.suite import Episode
+from perdure.suites._threads import team
 from perdure.suites.metaworld.fast_env import FastEnv, borrow, give_back
 from perdure.suites.metaworld.goals import Fixed, official
 from perdure.suites.metaworld.tasks import GOALS, Settings, spaces_of
-from perdure.suites.metaworld.threads import team
 from perdure.types import Array
 
 if TYPE_CHECKING:

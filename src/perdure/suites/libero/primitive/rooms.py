@@ -39,6 +39,9 @@ COLOURS: dict[str, tuple[Colour, Colour]] = {
 def room(space: Workspace) -> Element:
     """The arena of a kind of scene."""
     root = ET.Element("mujoco")
+    # Round things are small in the picture, and every corner costs.
+    quality = ET.SubElement(root, "visual")
+    ET.SubElement(quality, "quality", numslices="16", numstacks="4", numquads="2")
     sky = ET.SubElement(root, "asset")
     ET.SubElement(
         sky, "texture", type="skybox", builtin="gradient", rgb1=".9 .9 1", rgb2=".2 .3 .4",

@@ -13,12 +13,16 @@ import threading
 from collections import deque
 from collections.abc import Iterable
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from perdure.errors import SpecError
 
-if TYPE_CHECKING:
-    from perdure.suites.metaworld.fast_env import FastEnv
+
+class Moving(Protocol):
+    """A simulation that has been told what to do."""
+
+    def move(self) -> None:
+        """Make a step of physics; no other simulation is touched."""
 
 
 class Team:
@@ -29,16 +33,16 @@ class Team:
 
     def __init__(self, helpers: int) -> None:
         self.helpers = helpers
-        self.waiting: deque[FastEnv] = deque()
-        self.moving: set[FastEnv] = set()
+        self.waiting: deque[Moving] = deque()
+        self.moving: set[Moving] = set()
         """Handed in, and not known to have moved."""
         self.calls: SimpleQueue[None] = SimpleQueue()
-        self.moved: SimpleQueue[tuple[FastEnv, Exception | None]] = SimpleQueue()
+        self.moved: SimpleQueue[tuple[Moving, Exception | None]] = SimpleQueue()
         """By helpers."""
         for _ in range(helpers):
             threading.Thread(target=self._help, name="physics", daemon=True).start()
 
-    def add(self, robots: Iterable[FastEnv]) -> None:
+    def add(self, robots: Iterable[Moving]) -> None:
         """Simulations that are to make a step."""
         robots = list(robots)
         self.moving.update(robots)
@@ -52,7 +56,7 @@ class Team:
             self.moving.discard(robot)
             robot.move()
 
-    def wait(self, robot: FastEnv) -> None:
+    def wait(self, robot: Moving) -> None:
         """Return when this one has moved."""
         while robot in self.moving:
             other, error = self.moved.get()
@@ -60,7 +64,7 @@ class Team:
             if error is not None:
                 raise error
 
-    def _next(self) -> FastEnv | None:
+    def _next(self) -> Moving | None:
         try:
             return self.waiting.popleft()
         except IndexError:

@@ -1,0 +1,85 @@
+"""The published LIBERO stack's side of libero.py; runs in the environment of libero_env.sh.
+
+python libero_side.py --check             imports it and makes one environment
+python libero_side.py FOLDER FILE IMAGES  prints what one task costs, as JSON
+"""
+
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("MUJOCO_GL", "egl")
+# It asks where to keep its settings, unless it finds them.
+os.environ["LIBERO_CONFIG_PATH"] = tempfile.mkdtemp()
+STEPS = 40
+
+
+def settings():
+    import importlib.util
+
+    root = Path(importlib.util.find_spec("libero").submodule_search_locations[0]) / "libero"
+    names = {"benchmark_root": "", "bddl_files": "bddl_files", "init_states": "init_files",
+             "datasets": "datasets", "assets": "assets"}  # fmt: skip
+    lines = [f"{name}: {root / folder}" for name, folder in names.items()]
+    Path(os.environ["LIBERO_CONFIG_PATH"], "config.yaml").write_text("\n".join(lines) + "\n")
+    return root
+
+
+def memory():
+    """The most megabytes that were resident."""
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def made(folder, file, images):
+    root = settings()
+    from libero.libero.envs.env_wrapper import ControlEnv
+
+    return ControlEnv(
+        bddl_file_name=str(root / "bddl_files" / folder / f"{file}.bddl"),
+        has_offscreen_renderer=images, use_camera_obs=images,
+        camera_names=["agentview", "robot0_eye_in_hand"], camera_heights=128, camera_widths=128,
+    )  # fmt: skip
+
+
+def measured(folder, file, images):
+    import numpy as np
+
+    clock = time.process_time
+    settings()
+    import libero.libero.envs.env_wrapper  # noqa: F401 (what importing costs is no part of it)
+
+    empty, start = memory(), clock()
+    env = made(folder, file, images)
+    env.seed(0)
+    env.reset()
+    constructed = clock() - start
+    start = clock()
+    env.reset()
+    reset = clock() - start
+    moves = np.random.default_rng(0).uniform(-0.5, 0.5, (STEPS, 7))
+    for move in moves[:5]:
+        env.step(move)
+    start = clock()
+    for move in moves:
+        env.step(move)
+    stepped = (clock() - start) / STEPS
+    return {
+        "construct": constructed,
+        "reset": reset,
+        "step": stepped,
+        "memory": memory(),
+        "empty": empty,
+    }
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--check"]:
+        made("libero_object", "pick_up_the_butter_and_place_it_in_the_basket", False).reset()
+    else:
+        print(json.dumps(measured(sys.argv[1], sys.argv[2], sys.argv[3] == "1")))

@@ -1,0 +1,61 @@
+"""Several environments of one task, their physics on all cores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from perdure.suite import Episode
+from perdure.suites._threads import team
+from perdure.suites.libero.env import Libero
+
+
+class Liberos:
+    """Environments that are stepped by one call. Pictures are drawn by the calling thread, while
+    others move what is still to be drawn."""
+
+    def __init__(self, envs: Sequence[Libero]) -> None:
+        self.envs, self.team, self.started = list(envs), team(), False
+
+    def reset(self, slot: int, episode: Episode) -> Any:
+        """Begin an episode."""
+        return self.envs[slot].reset(seed=episode.seed, options=episode.options)[0]
+
+    def expect(self, episodes: Sequence[Episode]) -> None:
+        """Not of use: a state is set in milliseconds."""
+
+    def step_async(self, slots: Sequence[int], actions: Sequence[Any]) -> None:
+        """Tell the robots what to do; their physics may run from now on."""
+        envs = [self.envs[slot] for slot in slots]
+        for env, action in zip(envs, actions, strict=True):
+            env.push(action)
+        self.team.add(envs)
+        self.started = True
+
+    def step(
+        self, slots: Sequence[int], actions: Sequence[Any]
+    ) -> tuple[Any, list[float], list[bool], list[bool], Mapping[int, Mapping[str, Any]]]:
+        """Move all, look at all."""
+        if not self.started:
+            self.step_async(slots, actions)
+        self.started = False
+        self.team.work()
+        seen: list[Any] = []
+        rewards: list[float] = []
+        ends: list[bool] = []
+        cuts: list[bool] = []
+        infos: dict[int, Mapping[str, Any]] = {}
+        for k, slot in enumerate(slots):
+            env = self.envs[slot]
+            self.team.wait(env)
+            obs, reward, end, cut, infos[k] = env.settled()
+            seen.append(obs)
+            rewards.append(reward)
+            ends.append(end)
+            cuts.append(cut)
+        return seen, rewards, ends, cuts, infos
+
+    def close(self) -> None:
+        """Let go of all of them."""
+        for env in self.envs:
+            env.close()
