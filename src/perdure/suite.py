@@ -27,6 +27,14 @@ class Data(Protocol):
         """The examples at these indices."""
 
 
+class Demonstration(NamedTuple):
+    """A successful episode as it is kept on disk."""
+
+    arrays: Mapping[str, Array]
+    """By path, as in ``obs/joint_states``; a row a step. ``actions`` is among them."""
+    attributes: Mapping[str, Any]
+
+
 class Suite(Protocol):
     """A family of tasks: its environments or data and its protocols. Subclass it.
 
@@ -73,6 +81,19 @@ class Suite(Protocol):
     def expert(self, setup: Setup) -> Agent:
         """The agent that plays the suite's scripted experts: ``perdure run -a expert``."""
         raise SpecError(f"suite {self.name} has no scripted experts")
+
+    def demonstration_tasks(self, name: str, params: Mapping[str, Any]) -> Sequence[Task]:
+        """The tasks that ``perdure demos SUITE/NAME`` collects demonstrations of: a list's, or one.
+        ``params`` are ``noise``, ``cameras`` and ``size``, where they were given."""
+        raise SpecError(f"suite {self.name} has no scripted experts to demonstrate anything")
+
+    def demonstrate(self, task: Task, seed: int) -> Demonstration | None:
+        """Let the expert play the episode of a seed; None if it fails."""
+        raise SpecError(f"suite {self.name} has no scripted experts to demonstrate anything")
+
+    def demonstration_file(self, task: Task) -> tuple[str, Mapping[str, Any]]:
+        """Where a task's demonstrations are kept, below the folder, and the file's attributes."""
+        raise SpecError(f"suite {self.name} has no scripted experts to demonstrate anything")
 
     def data(self, task: Task, learning: bool) -> Data:
         """The task's training or held-out data."""

@@ -1,5 +1,5 @@
 """``perdure``: run, sweep, watch, view, measure, compare, report, animate, leaderboard, export, play,
-gallery, generate, ls, check, doctor."""
+demos, gallery, generate, ls, check, doctor."""
 
 from __future__ import annotations
 
@@ -301,6 +301,40 @@ def play(run: Path, **what: Any) -> None:
     from perdure.cli import playing
 
     sys.exit(playing.play(run, **what))
+
+
+@main.command()
+@click.argument("what", required=False)
+@click.argument("out", required=False, type=AnyPath(file_okay=False))
+@click.option("--per-task", type=click.IntRange(1, 100_000), default=50, show_default=True)
+@click.option("--noise", type=float, help="Standard deviation added to the expert's actions.")
+@click.option("--cameras", help="Whose pictures: names with commas, none for no pictures.")
+@click.option("--size", type=int, help="Width and height of a picture.")
+@click.option("--seed", "-s", type=int, default=0, show_default=True)
+@click.option("--workers", "-w", type=click.IntRange(1, 256), default=1, show_default=True,
+              help="Processes.")  # fmt: skip
+@click.option("--check", type=AnyPath(file_okay=False), metavar="OUT",
+              help="Only read all files there and name the damaged ones.")  # fmt: skip
+def demos(what: str | None, out: Path | None, check: Path | None, **flags: Any) -> None:
+    """Collect demonstrations of scripted experts into OUT: of WHAT, as in libero/object,
+    libero/spatial-3, metaworld/reach or metaworld/all. Called again it goes on where it was.
+
+    One HDF5 file a task, in the layout of robomimic and LIBERO; only successful episodes.
+    """
+    from perdure.cli import demonstrating
+
+    if check is not None:
+        sys.exit(demonstrating.check(check))
+    if what is None or out is None:
+        raise click.UsageError("WHAT and OUT are needed, as in: perdure demos libero/object demos/")
+    if flags["workers"] > 1:
+        _one_thread()
+    names = flags.pop("cameras")
+    params = {k: flags.pop(k) for k in ("noise", "size")}
+    if names is not None:
+        params["cameras"] = [] if names == "none" else names.split(",")
+    given = {k: v for k, v in params.items() if v is not None}
+    sys.exit(demonstrating.demos(what, out, params=given, **flags))
 
 
 @main.command()

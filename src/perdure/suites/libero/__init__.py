@@ -23,6 +23,7 @@ instruction       benchmark: from the file's name; file: the sentence in the fil
 look              primitive: our own object library; official: the published meshes
 solves            3 as upstream; 1 is faster and the same to about 1e-7
 folder            where the task's file is, if it is none of the 130
+demos             folder of demonstrations: the task's data; ``sequence``, ``batch_size``; ``noise``
 ================  ================================================================================
 """
 
@@ -35,11 +36,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perdure.registry import extras_named
-from perdure.suite import BatchedEnv, Suite
+from perdure.suite import BatchedEnv, Data, Demonstration, Suite
 from perdure.suites.libero import protocols
 from perdure.suites.libero.folders import FolderTask
 from perdure.suites.libero.states import numbered
-from perdure.suites.libero.tasks import Settings, find, located, officials, settings
+from perdure.suites.libero.tasks import (
+    LISTS,
+    Settings,
+    find,
+    located,
+    names_of,
+    officials,
+    settings,
+)
 from perdure.types import Curriculum, Setup, Task
 
 if TYPE_CHECKING:
@@ -94,6 +103,25 @@ class LiberoSuite(Suite):
         with extras_named("agent expert"):
             from perdure.suites.libero.experts.agent_of import ExpertAgent
         return ExpertAgent(setup)
+
+    def demonstration_tasks(self, name: str, params: Mapping[str, Any]) -> Sequence[Task]:
+        names = names_of(name) if name in (*LISTS, "100") else (find(name).name,)
+        return [Task("libero", n, params=dict(params)) for n in names]
+
+    def demonstration_file(self, task: Task) -> tuple[str, Mapping[str, Any]]:
+        from perdure.suites.libero.demonstrations import file_of
+
+        return file_of(task)
+
+    def demonstrate(self, task: Task, seed: int) -> Demonstration | None:
+        with extras_named("suite libero"):
+            from perdure.suites.libero.demonstrations import demonstrate
+        return demonstrate(task, seed)
+
+    def data(self, task: Task, learning: bool) -> Data:
+        with extras_named("suite libero"):
+            from perdure.suites.libero.demonstrations import Demonstrations
+        return Demonstrations(task, learning)
 
     def spaces(self, task: Task) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
         chosen = settings(task)

@@ -12,12 +12,13 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from perdure.curricula import interleave
 from perdure.errors import CurriculumError, UnknownName
 from perdure.suites.libero.folders import find_in, tasks_in
 from perdure.suites.libero.looks import DEFAULT, INITIAL_STATES, look
 from perdure.suites.libero.states import COUNT
 from perdure.suites.libero.tasks import HORIZONS, find, names_of
-from perdure.types import Curriculum, Exposure, Task, evaluate
+from perdure.types import Curriculum, Exposure, Task, evaluate, learn
 
 ORDERS = (
     "0123456789", "4687312095", "6350429187", "7430812596", "4563802719", "1230695748", "3781629405",
@@ -104,6 +105,43 @@ def folder(
     return _evaluation("folder", chosen, protocol, episodes, {"folder": folder, **params})
 
 
+def bc(
+    demos: str = "",
+    tasks: str | Sequence[str] = "object",
+    epochs: int = 50,
+    episodes: int = 20,
+    order: int = 0,
+    protocol: str = "paper",
+    **params: Any,
+) -> Curriculum:
+    """Learn tasks one after another from demonstrations (``demos``, a folder that ``perdure demos`` has
+    filled), and be evaluated on all of them by playing, before, between and after."""
+    if not demos or not isinstance(demos, str):
+        raise CurriculumError("libero/bc: set demos to a folder that perdure demos has filled")
+    if isinstance(tasks, str):
+        names = names_in_order(tasks, order) if tasks != "90" else list(names_of("90"))
+    else:
+        names = [find(n).name for n in tasks]
+    given = PROTOCOLS[_known(protocol, "bc")] | _looked(params) | dict(params)
+    learned = [Task("libero", n, params=given | {"demos": demos}) for n in names]
+    blocks = [learn(Exposure(t, epochs, "epochs")) for t in learned]
+    evaluation = evaluate(*(Exposure(t, episodes) for t in learned))
+    return Curriculum("libero/bc", interleave(blocks, evaluation), about=_about(bc))
+
+
+def _known(protocol: str, name: str) -> str:
+    if protocol not in PROTOCOLS:
+        raise UnknownName(f"protocol of libero/{name}", str(protocol), PROTOCOLS)
+    return protocol
+
+
+def _looked(params: Mapping[str, Any]) -> dict[str, str]:
+    """Look and initial states, so that results say them."""
+    chosen = look(params.get("look", DEFAULT)).name
+    usual = "random" if "folder" in params else INITIAL_STATES[chosen]
+    return {"look": chosen, "initial_states": params.get("initial_states", usual)}
+
+
 def names_in_order(list_name: str, order: int) -> list[str]:
     """A list of ten in one of upstream's orders."""
     if type(order) is not int or not 0 <= order < len(ORDERS):
@@ -115,12 +153,9 @@ def names_in_order(list_name: str, order: int) -> list[str]:
 def _evaluation(
     name: str, names: Sequence[str], protocol: str, episodes: int, params: Mapping[str, Any]
 ) -> Curriculum:
-    if protocol not in PROTOCOLS:
-        raise UnknownName(f"protocol of libero/eval-{name}", str(protocol), PROTOCOLS)
-    own = "folder" in params
-    chosen = look(params.get("look", DEFAULT)).name
-    states = params.get("initial_states", "random" if own else INITIAL_STATES[chosen])
-    if states == "official" and episodes > COUNT:
+    _known(protocol, f"eval-{name}")
+    looked = _looked(params)
+    if looked["initial_states"] == "official" and episodes > COUNT:
         raise CurriculumError(
             f"libero/eval-{name}: a task has {COUNT} official initial states, so at most {COUNT} "
             f"episodes, got {episodes}"
@@ -130,10 +165,11 @@ def _evaluation(
             "libero",
             n,
             params={
-                "horizon": FOLDER_HORIZON if own else HORIZONS[find(n).list_name],
+                "horizon": (
+                    FOLDER_HORIZON if "folder" in params else HORIZONS[find(n).list_name]
+                ),
                 **PROTOCOLS[protocol],
-                "look": chosen,
-                "initial_states": states,
+                **looked,
                 **params,
             },
         )
@@ -159,4 +195,5 @@ CURRICULA: Mapping[str, Callable[..., Curriculum]] = {
     "eval-hundred": hundred,
     "eval-tasks": tasks,
     "eval-folder": folder,
+    "bc": bc,
 }

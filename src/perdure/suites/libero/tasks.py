@@ -160,9 +160,16 @@ class Settings:
     """How often the constraints are solved in a physics step: 3 as upstream, or 1."""
     folder: str | None = None
     """Where the task's file is, if it is none of the 130: see :mod:`perdure.suites.libero.folders`."""
+    demos: str = ""
+    """The folder of demonstrations that are the task's data."""
+    sequence: int = 1
+    """Steps of a sequence of them; with 1, single steps."""
+    batch_size: int = 64
+    noise: float = 0.1
+    """Standard deviation of what is added to an expert's actions when it demonstrates."""
 
 
-INTEGERS = {"horizon": 1, "settle": 0, "size": 8}
+INTEGERS = {"horizon": 1, "settle": 0, "size": 8, "sequence": 1, "batch_size": 1}
 """Whole numbers and their least."""
 LISTED = {"cameras": None, "proprioception": tuple(PROPRIOCEPTION)}
 """Lists of names, and the names if they are known before the scene is."""
@@ -193,6 +200,11 @@ def settings(task: Task) -> Settings:
         if not isinstance(given.get(name, False), bool):
             raise CurriculumError(f"{task.id}: {name} must be true or false")
     given.setdefault("initial_states", INITIAL_STATES[given.get("look", DEFAULT)])
+    noise = given.get("noise", 0.0)
+    if not isinstance(noise, (int, float)) or isinstance(noise, bool) or not 0 <= noise <= 1:
+        raise CurriculumError(f"{task.id}: noise must be a number from 0 to 1, got {noise!r}")
+    if not isinstance(given.get("demos", ""), str):
+        raise CurriculumError(f"{task.id}: demos must be the name of a folder")
     made = Settings(**given)
     if made.initial_state is not None and made.initial_states == "random":
         raise CurriculumError(

@@ -39,7 +39,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from perdure.registry import extras_named
-from perdure.suite import BatchedEnv, Data, Suite
+from perdure.suite import BatchedEnv, Data, Demonstration, Suite
 from perdure.suites.metaworld import protocols
 from perdure.suites.metaworld.descriptions import ABOUT
 from perdure.suites.metaworld.tasks import NAMES, settings, spaces_of
@@ -89,6 +89,21 @@ class MetaWorldSuite(Suite):
         from perdure.suites.metaworld.expert import ExpertAgent
 
         return ExpertAgent(setup)
+
+    def demonstration_tasks(self, name: str, params: Mapping[str, Any]) -> Sequence[Task]:
+        from perdure.suites.metaworld.recording import tasks_named
+
+        return tasks_named(name, params)
+
+    def demonstration_file(self, task: Task) -> tuple[str, Mapping[str, Any]]:
+        from perdure.suites.metaworld.recording import file_of
+
+        return file_of(task)
+
+    def demonstrate(self, task: Task, seed: int) -> Demonstration | None:
+        with extras_named("suite metaworld"):
+            from perdure.suites.metaworld.recording import demonstrate
+        return demonstrate(task, seed)
 
     def data(self, task: Task, learning: bool) -> Data:
         chosen = settings(task)

@@ -49,4 +49,3 @@ class ExpertAgent(Agent):
             # A copy, because some policies write into what they are given.
             actions[k] = np.clip(self.policies[task].get_action(seen[:STATE].copy()), -1, 1)
         return actions
-

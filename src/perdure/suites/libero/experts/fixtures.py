@@ -8,17 +8,14 @@ from perdure.suites.libero.experts import grasps
 from perdure.suites.libero.experts.grasps import OPEN, Grasp, downward, leaning, pointing
 from perdure.suites.libero.experts.handling import FLIP, approach, close, easiest
 from perdure.suites.libero.experts.motion import CLOSED, OPENED, Script, go, toward, wait
-from perdure.suites.libero.experts.places import TWISTED, turned, twist
+from perdure.suites.libero.experts.places import LEVEL, TWISTED, turned, twist
 from perdure.suites.libero.experts.solids import Solids, solids_of
 from perdure.suites.libero.experts.world import World
 from perdure.suites.libero.problem import Relation
 from perdure.types import Array
 
-TOO_FAR = 0.02
-"""Metres beyond the end that a drawer is pulled and pushed to."""
 TURN = 0.9
 """Radians that a knob is turned at a time."""
-LEVEL = np.array([0.0, 0.0, 1.0])
 
 
 def owner(world: World, name: str) -> str:
@@ -86,17 +83,15 @@ def open_drawer(world: World, relation: Relation, tried: int) -> Script:
     begin, first = world.hand, world.joint(joint)
     for _ in range(70):
         moved = first - world.joint(joint)
-        if world.joint(joint) < -0.152 or not _opens_on(world, joint, first, moved):
+        if world.joint(joint) < -0.152:
             break
         target = begin + out * (moved + 0.06)
         yield toward(world, target, axes, CLOSED, 0.8)
     yield from wait(world, OPENED, 6)
-    yield from go(world, world.hand + out * 0.03 - axes[:, 2] * 0.06, axes, OPENED, near=0.02, steps=25)
+    yield from go(
+        world, world.hand + out * 0.03 - axes[:, 2] * 0.06, axes, OPENED, near=0.02, steps=25
+    )
     yield from go(world, world.hand + LEVEL * 0.12, axes, OPENED, near=0.04, steps=25)
-
-
-def _opens_on(world: World, joint: str, first: float, moved: float) -> bool:
-    return bool(np.isfinite(moved))
 
 
 def close_drawer(world: World, relation: Relation, tried: int) -> Script:
@@ -168,7 +163,6 @@ def swing(world: World, joint: str) -> tuple[Array, Array, Array]:
     number = world.model.joint(joint).id
     hinge = world.data.xanchor[number].copy()
     leaf = parts(world, joint)
-    low, high = leaf.extent()
     middle = leaf.middles[np.argmax(leaf.halves.prod(1))]
     along = (middle - hinge) * (1, 1, 0)
     along = along / np.linalg.norm(along)
@@ -188,7 +182,6 @@ def _reach(panel: Solids, hinge: Array, along: Array) -> float:
 def close_door(world: World, relation: Relation, tried: int) -> Script:
     """Push the free end of a door round to its frame, from outside."""
     joint = joint_of(world, relation)
-    hinge, along, opening = swing(world, joint)
     yield from _sweep(world, joint, -1.0, relation, tried)
 
 
@@ -196,7 +189,7 @@ def _sweep(world: World, joint: str, sense: float, relation: Relation, tried: in
     """Push a door with closed fingers that point down: ``sense`` is 1 to open it from inside."""
     hinge, along, opening = swing(world, joint)
     panel = _panel(world, joint)
-    low, high = parts(world, joint).extent()
+    high = parts(world, joint).extent()[1]
     far = _reach(panel, hinge, along) - (0.02 + 0.02 * (tried % 3))
     thick = float(np.abs((panel.corners().reshape(-1, 3) - hinge) @ opening).max()) + 0.03
     height = high[2] - 0.02

@@ -106,7 +106,7 @@ def _opening(
         if hits_gripper(shape, own, MARGIN):
             continue
         # There, and on the way to it.
-        if any(hits_gripper(shape, other + (0, 0, back), MARGIN) for back in BACK):
+        if any(hits_gripper(shape, other + np.array([0, 0, back]), MARGIN) for back in BACK):
             continue
         ends = shape.moved(grasp.axes, grasp.position).corners().reshape(-1, 3)
         if not near.inside(ends, 0.001).any():

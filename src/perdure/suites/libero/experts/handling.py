@@ -9,8 +9,28 @@ import numpy as np
 
 from perdure.suites.libero.experts import grasps
 from perdure.suites.libero.experts.grasps import Grasp
-from perdure.suites.libero.experts.motion import CLOSED, HOLD, OPENED, Script, go, open_to, rotation_vector, toward, wait
-from perdure.suites.libero.experts.places import RUN, TWISTED, Held, Place, Room, held_by, turned, twist
+from perdure.suites.libero.experts.motion import (
+    CLOSED,
+    HOLD,
+    OPENED,
+    Script,
+    go,
+    open_to,
+    rotation_vector,
+    toward,
+    wait,
+)
+from perdure.suites.libero.experts.places import (
+    LEVEL,
+    RUN,
+    TWISTED,
+    Held,
+    Place,
+    Room,
+    held_by,
+    turned,
+    twist,
+)
 from perdure.suites.libero.experts.world import World
 from perdure.suites.libero.problem import Relation
 from perdure.types import Array
@@ -28,11 +48,18 @@ HOME = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
 
 def easiest(axes: Array) -> Array:
     """The hand's axes, or those turned by half a turn, which grasp alike: what the wrist does easily."""
-    return min((axes, axes @ FLIP), key=lambda a: float(np.linalg.norm(rotation_vector(a @ HOME.T))))
+    return min(
+        (axes, axes @ FLIP), key=lambda a: float(np.linalg.norm(rotation_vector(a @ HOME.T)))
+    )
 
 
 def level_over(
-    world: World, begin: Array, end: Array, without: tuple[str, ...], below: float, beside: float = BESIDE
+    world: World,
+    begin: Array,
+    end: Array,
+    without: tuple[str, ...],
+    below: float,
+    beside: float = BESIDE,
 ) -> float:
     """A height for the hand at which it passes over everything between two places.
 
@@ -47,7 +74,12 @@ def level_over(
 
 
 def approach(
-    world: World, position: Array, axes: Array, grip: float, near: float = 0.02, without: tuple[str, ...] = ()
+    world: World,
+    position: Array,
+    axes: Array,
+    grip: float,
+    near: float = 0.02,
+    without: tuple[str, ...] = (),
 ) -> Script:
     """Over everything in between to a pose, from above."""
     high = max(position[2], level_over(world, world.hand, position, without, 0.012))
@@ -99,7 +131,7 @@ def transfers(world: World, relation: Relation) -> Iterator[tuple[Grasp, Place]]
 
 def _ways_in(world: World, zone: str) -> list[Array]:
     """Level directions from which a region is open, those of its body."""
-    middle, axes, size = world.site_box(zone)
+    middle, _, _ = world.site_box(zone)
     parent = world.scene.zones[zone].parent
     if parent is None:
         return []
@@ -119,7 +151,8 @@ def _varied(found: list[Grasp], count: int) -> list[Grasp]:
     chosen: list[Grasp] = []
     for grasp in found:
         if all(
-            np.linalg.norm(grasp.position - t.position) > 0.015 or abs(grasp.axes[:, 0] @ t.axes[:, 0]) < 0.9
+            np.linalg.norm(grasp.position - t.position) > 0.015
+            or abs(grasp.axes[:, 0] @ t.axes[:, 0]) < 0.9
             for t in chosen
         ):
             chosen.append(grasp)
@@ -165,7 +198,7 @@ def pick(world: World, name: str, grasp: Grasp) -> Script:
         yield from open_to(world, grasp.opening + 0.002)
     yield from go(world, grasp.position, axes, grip, near=0.004, turned=0.06, speed=0.6, steps=40)
     yield from close(world, grasp.position, axes)
-    yield from go(world, world.hand + (0, 0, 0.08), axes, CLOSED, near=0.02, steps=25)
+    yield from go(world, world.hand + 0.08 * LEVEL, axes, CLOSED, near=0.02, steps=25)
 
 
 def close(world: World, position: Array, axes: Array, most: int = 12) -> Script:
@@ -187,7 +220,11 @@ def holding(world: World, name: str) -> bool:
 def carry(world: World, held: Held, place: Place) -> Script:
     """Over everything in between to above a place."""
     shape = held.points(0.015)
-    low = min(-0.012, float((shape @ place.axes.T)[:, 2].min()), float((shape @ world.hand_axes.T)[:, 2].min()))
+    low = min(
+        -0.012,
+        float((shape @ place.axes.T)[:, 2].min()),
+        float((shape @ world.hand_axes.T)[:, 2].min()),
+    )
     wide = max(BESIDE, float(np.linalg.norm((shape @ place.axes.T)[:, :2], axis=1).max()))
     level = level_over(world, world.hand, place.position, (held.name,), -low, wide)
     high = max(level, place.position[2] + 0.03)
@@ -203,14 +240,16 @@ def carry(world: World, held: Held, place: Place) -> Script:
 def put_down(world: World, held: Held, place: Place) -> Script:
     """Lower what is held, correcting for how it has shifted in the hand, and open."""
     target = place.position + place.axes @ held.position
-    yield from go(world, place.position + (0, 0, 0.01), place.axes, CLOSED, near=0.008, speed=0.7)
+    yield from go(world, place.position + 0.01 * LEVEL, place.axes, CLOSED, near=0.008, speed=0.7)
     shift = (target - world.position(held.name)) * (1, 1, 0)
     if np.linalg.norm(shift) > 0.05:
         shift = np.zeros(3)
     low = place.position + shift - (0, 0, 0.0 if place.drop else 0.004)
     yield from go(world, low, place.axes, CLOSED, near=0.004, speed=0.4, steps=20)
     yield from wait(world, OPENED, 6)
-    yield from go(world, world.hand - place.axes[:, 2] * 0.08, place.axes, OPENED, near=0.03, steps=20)
+    yield from go(
+        world, world.hand - place.axes[:, 2] * 0.08, place.axes, OPENED, near=0.03, steps=20
+    )
 
 
 def push_in(world: World, held: Held, place: Place) -> Script:
@@ -218,8 +257,14 @@ def push_in(world: World, held: Held, place: Place) -> Script:
     assert place.way is not None
     before = Place(place.position - RUN * place.way, place.axes, True)
     shape = held.points(0.015)
-    low = min(-0.012, float((shape @ before.axes.T)[:, 2].min()), float((shape @ world.hand_axes.T)[:, 2].min()))
-    high = max(level_over(world, world.hand, before.position, (held.name,), -low, 0.12), before.position[2])
+    low = min(
+        -0.012,
+        float((shape @ before.axes.T)[:, 2].min()),
+        float((shape @ world.hand_axes.T)[:, 2].min()),
+    )
+    high = max(
+        level_over(world, world.hand, before.position, (held.name,), -low, 0.12), before.position[2]
+    )
     above = world.hand.copy()
     above[2] = high
     yield from go(world, above, None, CLOSED, near=0.03)
@@ -228,6 +273,8 @@ def push_in(world: World, held: Held, place: Place) -> Script:
     yield from go(world, over, before.axes, CLOSED, near=0.03, turned=0.15)
     yield from go(world, before.position, before.axes, CLOSED, near=0.01, turned=0.06)
     yield from go(world, place.position, place.axes, CLOSED, near=0.006, speed=0.6, steps=60)
-    yield from go(world, place.position - (0, 0, 0.01), place.axes, CLOSED, near=0.005, speed=0.3, steps=10)
+    yield from go(
+        world, place.position - (0, 0, 0.01), place.axes, CLOSED, near=0.005, speed=0.3, steps=10
+    )
     yield from wait(world, OPENED, 6)
     yield from go(world, world.hand - place.way * RUN, place.axes, OPENED, near=0.03, steps=40)

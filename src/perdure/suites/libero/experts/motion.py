@@ -59,7 +59,9 @@ def go(
     for _ in range(steps):
         away = float(np.linalg.norm(position - world.hand))
         angle = (
-            0.0 if axes is None else float(np.linalg.norm(rotation_vector(axes @ world.hand_axes.T)))
+            0.0
+            if axes is None
+            else float(np.linalg.norm(rotation_vector(axes @ world.hand_axes.T)))
         )
         if away < near and angle < turned:
             return

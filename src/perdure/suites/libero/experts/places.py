@@ -99,7 +99,7 @@ def spots(world: World, relation: Relation) -> Iterator[tuple[Array, float]]:
     if target in world.bodies:
         middle = world.position(target)
         for dx, dy in ((0, 0), (0.01, 0), (-0.01, 0), (0, 0.01), (0, -0.01)):
-            yield middle + (dx, dy, 0), float(np.hypot(dx, dy))
+            yield middle + np.array([dx, dy, 0]), float(np.hypot(dx, dy))
         return
     middle, axes, size = world.site_box(target)
     if relation.predicate == "in":
@@ -181,12 +181,12 @@ class Room:
         under = self.skin[(np.abs(self.skin[:, :2] - spot[:2]) < width).all(1), 2]
         top = max(spot[2] + 0.02, float(under.max()) if len(under) else -np.inf)
         height = top - float(shape[:, 2].min()) + 0.01
-        if env.inside(shape + (spot[0], spot[1], height)).any():
+        if env.inside(shape + np.array([*spot[:2], height])).any():
             return None
         step = 4 * FALL
         while step > FALL / 2:
             lower = height - step
-            if env.inside(shape + (spot[0], spot[1], lower)).any():
+            if env.inside(shape + np.array([*spot[:2], lower])).any():
                 step /= 2
             else:
                 height = lower
@@ -214,7 +214,9 @@ class Room:
         points = held.points()
         choices = [turned(turn) @ axes for turn in HALF_TURNS]
         if axes[2, 2] < -0.9:
-            choices = [pointing(way, x) for x in (np.cross(way, LEVEL), np.cross(LEVEL, way), LEVEL)]
+            choices = [
+                pointing(way, x) for x in (np.cross(way, LEVEL), np.cross(LEVEL, way), LEVEL)
+            ]
         best: Place | None = None
         inwards = sorted(self.spots, key=lambda s: (float(s[0] @ way), s[1]))
         for turned_axes in choices:

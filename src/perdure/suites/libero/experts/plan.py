@@ -20,9 +20,7 @@ def ordered(goal: tuple[Relation, ...], world: World) -> list[Relation]:
         if relation.predicate == "close" and fixtures.owner(world, relation.names[0]) not in filled:
             first = 1
         # What something else is put on comes before that.
-        carries = sum(
-            r.names[-1] == relation.names[0] for r in goal if r.predicate in ("on", "in")
-        )
+        carries = sum(r.names[-1] == relation.names[0] for r in goal if r.predicate in ("on", "in"))
         return first, -carries
 
     return sorted(goal, key=rank)
@@ -49,7 +47,10 @@ def needed_first(world: World, relation: Relation) -> Relation:
         if zone.parent is not None and world.bodies[zone.parent].category.joints is not None:
             whole = zone.parent if not zone.joints else relation.names[1]
             opened = Relation("open", (whole,))
-            if not world.holds(opened) and any(world.joint(j) > -0.12 for j in (world.scene.zones.get(whole) or world.bodies[whole]).joints):
+            if not world.holds(opened) and any(
+                world.joint(j) > -0.12
+                for j in (world.scene.zones.get(whole) or world.bodies[whole]).joints
+            ):
                 return opened
     return relation
 

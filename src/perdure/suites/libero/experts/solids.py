@@ -37,7 +37,9 @@ class Solids:
 
     def take(self, chosen: Array) -> Solids:
         """Some of them."""
-        return Solids(self.middles[chosen], self.axes[chosen], self.halves[chosen], self.round[chosen])
+        return Solids(
+            self.middles[chosen], self.axes[chosen], self.halves[chosen], self.round[chosen]
+        )
 
     def moved(self, turn: Array, shift: Array) -> Solids:
         """Each point p at turn · p + shift."""
@@ -162,9 +164,7 @@ def gripper(opening: float) -> Solids:
     """
     q = opening
     sides = [
-        tuple(sorted((s * a, s * b)))
-        for s in (-1, 1)
-        for a, b in ((q, q + 0.026), (q, q + 0.018))
+        tuple(sorted((s * a, s * b))) for s in (-1, 1) for a, b in ((q, q + 0.026), (q, q + 0.018))
     ]
     return _solids(
         (sides[0], (-0.011, 0.011), (-0.045, -0.022)),

@@ -1,0 +1,69 @@
+"""The body of demos."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from perdure.cli.terminal import say, tell
+from perdure.errors import SpecError
+
+EVERY = 2.0
+"""Seconds between two lines of progress."""
+
+
+def demos(
+    what: str, out: Path, per_task: int, seed: int, workers: int, params: dict[str, Any]
+) -> int:
+    """Collect demonstrations and say where they are."""
+    from perdure.registry import suite
+    from perdure.run.demos import Progress, collect
+
+    name, found, rest = what.partition("/")
+    if not found or not rest:
+        raise SpecError(f"demonstrations of what? SUITE/LIST or SUITE/TASK, got {what!r}")
+    tasks = suite(name).demonstration_tasks(rest, params)
+    shown = 0.0
+
+    def note(p: Progress) -> None:
+        nonlocal shown
+        if p.done < p.wanted and time.monotonic() < shown + EVERY:
+            return
+        shown = time.monotonic()
+        left = "" if p.seconds_left is None else f", {_clock(p.seconds_left)} to go"
+        failed = f", {p.failed} failed" if p.failed else ""
+        tell(f"{p.task.id} {p.done}/{p.wanted}{failed}; {p.all_done}/{p.all_wanted} in all{left}")
+
+    for path in collect(tasks, out, per_task, seed, workers, note):
+        say(str(path))
+    return 0
+
+
+def check(out: Path) -> int:
+    """Read every file of demonstrations below a folder; name those that are damaged."""
+    from perdure.errors import EnvironmentFault
+    from perdure.suites._demonstrations import SUFFIX, DemonstrationFile
+
+    paths = sorted(out.rglob(f"*{SUFFIX}"))
+    bad = 0
+    for path in paths:
+        if path.name.startswith("_"):
+            continue
+        try:
+            file = DemonstrationFile(path)
+            file.check()
+            say(f"{path}: {len(file.names)} demonstrations, {sum(file.lengths)} steps, whole")
+            file.close()
+        except EnvironmentFault as e:
+            bad += 1
+            tell(str(e))
+    if not paths:
+        raise SpecError(f"there are no demonstrations below {out}")
+    return 1 if bad else 0
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
