@@ -22,6 +22,7 @@ def prepare(plan: Plan, video: bool = False) -> None:
         encoder()
     plan.save(write=False)  # What is wrong with the specification comes first.
     notes = check_plan(plan)
+    RunFolder(plan.path).probe()
     plan.save()
     write_plan(plan)
     for note in notes:

@@ -19,6 +19,7 @@ from perdure.run.progress import in_steps
 from perdure.specs import Spec
 from perdure.store.layout import LifetimeFolder, RunFolder, runs_below
 from perdure.store.places import place_of
+from perdure.store.urls import is_url
 from perdure.types import Curriculum
 
 ENOUGH = 20
@@ -204,7 +205,9 @@ def _measured(folder: LifetimeFolder, steps: float, source: Path) -> Iterable[Me
 
 
 def _runs_beside(path: Path) -> Iterator[Path]:
-    return runs_below(path.parent) if path.parent.is_dir() else iter(())
+    if is_url(path) or not path.parent.is_dir():
+        return iter(())  # Who knows how much there is in a bucket.
+    return runs_below(path.parent)
 
 
 def _curriculum(folder: LifetimeFolder) -> Curriculum:
