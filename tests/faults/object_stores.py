@@ -94,6 +94,7 @@ def seaweedfs(folder: Path) -> Iterator[int]:
         _program("weed"), "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={folder}/data",
         "-volume.max=50", "-master.volumeSizeLimitMB=64", f"-master.port={master}",
         f"-volume.port={volume}", "-filer", f"-filer.port={filer}", "-s3", f"-s3.port={s3}",
+        "-s3.port.iceberg=0", "-s3.port.lance=0", "-master.telemetry=false",
         f"-s3.config={folder}/s3.json",
     ]  # fmt: skip
     with _served(command, folder / "log", s3), talking_to(s3):
@@ -105,6 +106,7 @@ def seaweedfs(folder: Path) -> Iterator[int]:
                 store.put("now", b"")
                 break
             except bucket.StoreError:
+                assert not _free(s3), (folder / "log").read_text()[-2000:]
                 assert time.monotonic() < end, (folder / "log").read_text()[-2000:]
                 time.sleep(0.2)
         yield s3

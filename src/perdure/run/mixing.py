@@ -26,7 +26,8 @@ def check_plan(plan: Plan) -> list[str]:
     packages are worth a word, but change nothing."""
     now = {label: plan.code(label, checked=True) for label in plan.agents}
     run = RunFolder(plan.path)
-    writes = not all(_is_done(run.lifetime(job.id)) for job in plan.jobs)
+    begun = run.begun(job.id for job in plan.jobs)
+    writes = not all(job.id in begun and _is_done(run.lifetime(job.id)) for job in plan.jobs)
     changed: dict[str, dict[str, None]] = {}
     mine, unknown = False, list[str]()
     for job in run.lifetimes():

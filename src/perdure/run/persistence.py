@@ -51,6 +51,8 @@ def save_spec(
     if not write or (merged, jobs) == (_there(folder), folder.jobs()):
         return  # Nothing to write: a finished run on a read-only disk is as good as any.
 
+    folder.probe()
+
     def add() -> None:
         with folder.lock():
             merged, jobs = _merged(spec, folder, mine, weights)

@@ -106,9 +106,10 @@ class Costs:
         """By agent and expert task."""
         found: dict[tuple[str, str], list[Measured]] = {}
         folder = RunFolder(self.plan.path)
+        begun = folder.begun(job.id for job in self.plan.jobs)
         for job in self.plan.jobs:
             known = found.setdefault((job.agent, job.expert), [])
-            if len(known) < ENOUGH:
+            if len(known) < ENOUGH and job.id in begun:
                 known += _measured(folder.lifetime(job.id), self.amounts.of(job), self.plan.path)
         return found
 

@@ -23,7 +23,7 @@ import os
 import re
 import socket
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -78,7 +78,7 @@ class LifetimeFolder:
         """The last sign of life from another machine, and when it was first seen."""
         self.remote = isinstance(self.path, UrlPath)
         """Whether it is in an object store: no locks, and signs of life are few."""
-        self._signed = float("-inf")
+        self._signed, self._over = float("-inf"), False
 
     # What it is made of, and who has run it.
 
@@ -151,9 +151,9 @@ class LifetimeFolder:
     def write_progress(self, values: Mapping[str, Any]) -> None:
         """Give a sign of life. It is no part of the log and never fsynced."""
         now, over = time.monotonic(), values.get("fraction") == 1.0
-        if self.remote and not over and now - self._signed < PACE:
+        if self.remote and now - self._signed < PACE and over == self._over:
             return
-        self._signed = now
+        self._signed, self._over = now, over
         sign = {"time": time.time(), "host": socket.gethostname()}
         self.store.put(_PROGRESS, to_json({**values, **sign}), durable=False)
 
@@ -493,6 +493,18 @@ class RunFolder:
     def lifetime(self, job: str) -> LifetimeFolder:
         """The folder of one lifetime."""
         return LifetimeFolder(self.path / job)
+
+    def begun(self, jobs: Iterable[str]) -> set[str]:
+        """Those of some lifetimes of which there is anything, with one look for each folder that they
+        are in, not one for each of them; all of those in a folder that cannot be looked into."""
+        wanted = set(jobs)
+        found: set[str] = set()
+        for parent in {job.rpartition("/")[0] for job in wanted}:
+            try:
+                found.update(self.store.folders(parent))
+            except StoreError:
+                found.update(job for job in wanted if job.rpartition("/")[0] == parent)
+        return found & wanted
 
     def lifetimes(self) -> list[str]:
         """Every lifetime that has begun; the single-task experts last."""

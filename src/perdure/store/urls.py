@@ -55,8 +55,11 @@ def place(text: str | Path) -> Path:
     if isinstance(text, UrlPath) or not is_url(text):
         return text if isinstance(text, Path) else Path(text)
     found = UrlPath(text)
+    scheme = str(text).partition(":")[0]
     if len(found.parts) < 2 or {".", ".."} & set(found.parts):
-        raise StoreError(f"{text!r} names no place in an object store: expected {text.partition(':')[0]}://BUCKET/FOLDER")  # fmt: skip
+        raise StoreError(
+            f"{str(text)!r} names no place in an object store: expected {scheme}://BUCKET/FOLDER"
+        )
     return found
 
 
