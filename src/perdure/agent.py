@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -43,6 +43,9 @@ class Agent(ABC):
     """Whether it must be shown which task it is at."""
     needs_trials: ClassVar[bool] = False
     """Whether it learns from trials of several episodes alone; nobody is advised to take it."""
+
+    resources: ClassVar[Mapping[str, float]] = {}
+    """What a lifetime needs where a cluster places it: ``cpus`` (1), ``gpus`` (0), ``memory`` in bytes."""
 
     memory_scope: Scope = "episode"
     """How long what :meth:`memory` holds is carried: through an ``episode``, a ``trial`` or a

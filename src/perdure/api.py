@@ -54,6 +54,7 @@ from perdure.specs import Spec, checks_keywords
 from perdure.store import run as stored
 from perdure.store.layout import REPORT
 from perdure.store.plain import visible
+from perdure.store.urls import output_beside, place
 from perdure.types import Curriculum
 
 Agents = str | Factory | Sequence[str | Factory] | Mapping[str, str | Factory]
@@ -309,7 +310,10 @@ class Run(stored.Run):
         """The agents of this run, and of others, over their lifetimes: intervals, effect sizes, corrected
         significance. Runs of different curricula are refused, unless ``anyway``."""
         _check("compare", options, preset)
-        paths = [self.path, *(getattr(other, "path", None) or Path(str(other)) for other in others)]
+        paths = [
+            self.path,
+            *(getattr(other, "path", None) or place(str(other)) for other in others),
+        ]
         names = [metrics] if isinstance(metrics, str) else metrics
         results, family, better = compared(
             paths, preset, ste, names, baseline, anyway, options, True
@@ -325,7 +329,9 @@ class Run(stored.Run):
         """Every plot, with the table it was drawn from, as files in a folder (``RUN/_figures``)."""
         from perdure.show.figures import write_figures
 
-        return Figures(write_figures(self._study(), Path(out or self.path / "_figures"), formats))
+        return Figures(
+            write_figures(self._study(), Path(out or output_beside(self.path, "_figures")), formats)
+        )
 
     @checks_keywords
     def report(self, out: str | Path | None = None, *, title: str | None = None) -> Path:
@@ -333,7 +339,7 @@ class Run(stored.Run):
         from perdure.show.films import films
         from perdure.show.report import write_page
 
-        study, target = self._study(), Path(out or self.path / REPORT)
+        study, target = self._study(), Path(out or output_beside(self.path, REPORT))
         return write_page(study, target, title=title, sections=films(study))
 
     def _study(self) -> Any:

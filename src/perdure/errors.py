@@ -76,6 +76,10 @@ class LockedError(StoreError):
     """Another process owns this lifetime, or has taken it over."""
 
 
+class Overtaken(StoreError):
+    """Another process has changed what was to be replaced; read it again."""
+
+
 class MissingObject(StoreError):
     """There is no object of this name in the store."""
 

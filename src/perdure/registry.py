@@ -74,6 +74,8 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "tensorboard": ("tensorboard",),
     "safetensors": ("safetensors",),
     "sweep": ("optuna",),
+    "objectstore": ("obstore",),
+    "ray": ("ray",),
 }
 """Optional dependencies: extra name to the modules it must make importable."""
 

@@ -74,6 +74,9 @@ def trouble(how: str) -> None:
         os._exit(int(how[4:]))
     if how == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
+    if how == "parent":
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(3600)
     raise AssertionError(f"no such trouble: {how}")
 
 

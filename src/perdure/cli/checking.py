@@ -18,10 +18,11 @@ def check(name: str, on: str | None = None) -> int:
     """Find out what a name is, and check it; an agent or a strategy on a curriculum of one's own."""
     from perdure.store.files import is_folder
     from perdure.store.layout import SPEC, is_run
+    from perdure.store.urls import place
 
     if "\0" in name:
         raise NameRefused(f"{name!r} holds a NUL character")
-    path = Path(name)
+    path = place(name)
     if is_run(path):
         return _check_run(path)
     if is_folder(path):

@@ -34,6 +34,8 @@ PURPOSES = {
     "tensorboard": "perdure export --format tensorboard",
     "safetensors": "perdure export --format safetensors",
     "sweep": "perdure sweep",
+    "objectstore": "runs at s3://, gs://, az://",
+    "ray": "perdure run --executor ray",
 }
 RENDERING = {"EGL": "libegl1", "OSMesa": "libosmesa6"}
 NEEDS_RENDERING = tuple(name for name, modules in EXTRAS.items() if "mujoco" in modules)

@@ -14,6 +14,7 @@ import click
 
 import perdure
 from perdure.errors import Interrupted, PerdureError
+from perdure.store.urls import is_url, place
 
 PARTS = ("suites", "curricula", "agents", "strategies", "metrics", "executors")
 
@@ -37,6 +38,8 @@ class AnyPath(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not os.fspath(value):
             self.fail("the name is empty", param, ctx)
+        if is_url(os.fspath(value)):
+            return place(os.fspath(value))
         try:
             os.stat(value)
         except (FileNotFoundError, NotADirectoryError, PermissionError):
@@ -95,7 +98,9 @@ def main(debug: bool) -> None:
 @click.option("--lifetimes", "-n", type=int, help="Lifetimes per agent (1).")
 @click.option("--seed", "-s", type=int, help="Seed of the first lifetime; they count up (0).")
 @click.option("--out", "-o", help="Folder of the run (runs/CURRICULUM).")
-@click.option("--executor", help="serial | processes[,workers=N,deadline=S,retries=N].")
+@click.option(
+    "--executor", help="serial | processes[,workers=N,…] | ray[,address=auto,…]: ls executors NAME."
+)
 @click.option("--envs", type=int, help="Environments side by side per task (1).")
 @click.option("--experts/--no-experts", default=None, help="Also run the single-task experts.")
 @click.option("--hide-tasks/--show-tasks", default=None, help="Hide task identity from agents.")
@@ -152,7 +157,9 @@ def run(
 @click.option("--pruner", help="none | median | quarter | halving: break off bad trials (none).")
 @click.option("--batch", type=int, help="Trials at a time (as many as the executor's workers).")
 @click.option("--out", "-o", help="Folder of the sweep (runs/CURRICULUM-sweep).")
-@click.option("--executor", help="serial | processes[,workers=N,deadline=S,retries=N].")
+@click.option(
+    "--executor", help="serial | processes[,workers=N,…] | ray[,address=auto,…]: ls executors NAME."
+)
 @click.option("--envs", type=int, help="Environments side by side per task (1).")
 @click.option("--hide-tasks/--show-tasks", default=None, help="Hide task identity from agents.")
 @click.option("--checkpoint", type=int, help="Commit every so many steps (50000).")

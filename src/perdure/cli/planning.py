@@ -22,13 +22,15 @@ def show_plan(curriculum: str | None, flags: Mapping[str, Any], shard: str | Non
     from perdure.run.lifetime import finished
     from perdure.run.plan import make_plan
     from perdure.run.schedule import Costs, shard_of
+    from perdure.store.layout import RunFolder
 
     spec = spec_of(curriculum, flags)
     executor = make_executor(spec.executor)
     plan = make_plan(spec)
     plan.save(write=False)
     jobs = plan.jobs if shard is None else shard_of(plan, shard)
-    done = {job.id for job in jobs if finished(plan, job)}
+    begun = RunFolder(plan.path).begun(job.id for job in jobs)
+    done = {job.id for job in jobs if job.id in begun and finished(plan, job)}
     costs = Costs(plan)
     of = {job.id: costs.of(job) for job in jobs}
     share = f", share {shard}" if shard is not None else ""

@@ -9,6 +9,7 @@ from pathlib import Path
 from perdure.cli.measuring import choose
 from perdure.cli.terminal import lacking, remark, say
 from perdure.store.layout import REPORT
+from perdure.store.urls import output_beside
 
 
 def report(
@@ -25,7 +26,7 @@ def report(
     from perdure.show.report import load, write_page
 
     study = load(paths, choose(()), ste=ste, anyway=anyway)
-    target = out or paths[0] / REPORT
+    target = out or output_beside(paths[0], REPORT)
     say(f"report: {write_page(study, target, title=title, sections=films(study))}")
     if figures is not None:
         from perdure.show.figures import write_figures

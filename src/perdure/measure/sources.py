@@ -17,6 +17,7 @@ from perdure.store.history import History, read_experts, read_lifetime
 from perdure.store.layout import SPEC, is_run, runs_below
 from perdure.store.places import place_of
 from perdure.store.run import LifetimeInfo, Run
+from perdure.store.urls import is_url, place
 
 Experts = Mapping[str, tuple[History, ...]]
 
@@ -69,7 +70,7 @@ def find(path: Path, ste: Sequence[str] = (), measure: str | None = None) -> Fou
         return Found(path, (*sources, *missing), curricula, outlines)
     from perdure.store.l2logger.read import find_logs
 
-    logs = find_logs(path)
+    logs = [] if is_url(path) else find_logs(path)
     if not logs:
         raise MeasureError(
             f"{path} holds neither a Perdure run ({SPEC}) nor an L2Logger log (logger_info.json)"
@@ -285,7 +286,7 @@ def _given_experts(
     wanted = None if measure is None else [measure]
     for text in ste:
         task, eq, folder = text.partition("=")
-        path = Path(folder if eq and not is_folder(text) else text)
+        path = place(folder if eq and not is_folder(text) else text)
         if not is_folder(path):
             raise MeasureError(f"--ste {text}: {path} is not a folder")
         if is_run(path):

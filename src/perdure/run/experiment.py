@@ -53,11 +53,14 @@ def execute(
     with interruptible():
         executor = make_executor(plan.spec.executor)
         wanted = plan.jobs if jobs is None else jobs
-        done = [job for job in wanted if finished(plan, job)]
+        begun = RunFolder(plan.path).begun(job.id for job in wanted)
+        done = [job for job in wanted if job.id in begun and finished(plan, job)]
         over = {job.id for job in done}
         left = longest_first(plan, [job for job in wanted if job.id not in over])
         for job in done:
             keep(Outcome(job, "done"))
+        if left:
+            RunFolder(plan.path).probe()
         if video:
             plan = replace(plan, video=True, filmed=filmed)
             _announce(plan, left)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perdure.errors import CodeChanged, StoreError
+from perdure.run.persistence import until_not_overtaken
 from perdure.run.plan import Job, Plan
 from perdure.store.code import Record, differences, own_code, recorded, told
 from perdure.store.layout import LifetimeFolder, RunFolder
@@ -25,7 +26,8 @@ def check_plan(plan: Plan) -> list[str]:
     packages are worth a word, but change nothing."""
     now = {label: plan.code(label, checked=True) for label in plan.agents}
     run = RunFolder(plan.path)
-    writes = not all(_is_done(run.lifetime(job.id)) for job in plan.jobs)
+    begun = run.begun(job.id for job in plan.jobs)
+    writes = not all(job.id in begun and _is_done(run.lifetime(job.id)) for job in plan.jobs)
     changed: dict[str, dict[str, None]] = {}
     mine, unknown = False, list[str]()
     for job in run.lifetimes():
@@ -55,7 +57,8 @@ def check_plan(plan: Plan) -> list[str]:
 def write_plan(plan: Plan) -> None:
     """Write what the plan's lifetimes are to execute, for whoever runs them: files may change while
     they wait for their turn."""
-    RunFolder(plan.path).write_code({label: plan.code(label) for label in plan.agents})
+    records = {label: plan.code(label) for label in plan.agents}
+    until_not_overtaken(lambda: RunFolder(plan.path).write_code(records))
 
 
 def _is_done(folder: LifetimeFolder) -> bool:

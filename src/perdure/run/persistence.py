@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
+import random
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
-from perdure.errors import SpecError, StoreError
+from perdure.errors import Overtaken, SpecError, StoreError
 from perdure.run.spec import RunSpec
 from perdure.specs import Spec
-from perdure.store.layout import RunFolder
+from perdure.store.layout import PLANNING, RunFolder
 
 JOINS = "joins_spaces"
 """Written where the observation spaces of a curriculum's tasks differ: workers trust it."""
@@ -48,10 +50,28 @@ def save_spec(
     merged, jobs = _merged(spec, folder, mine, weights)
     if not write or (merged, jobs) == (_there(folder), folder.jobs()):
         return  # Nothing to write: a finished run on a read-only disk is as good as any.
-    with folder.lock():
-        merged, jobs = _merged(spec, folder, mine, weights)
-        folder.write_spec(merged)
-        folder.write_jobs(jobs)
+
+    folder.probe()
+
+    def add() -> None:
+        with folder.lock():
+            merged, jobs = _merged(spec, folder, mine, weights)
+            folder.write_spec(merged)
+            folder.write_jobs(jobs)
+
+    until_not_overtaken(add)
+
+
+def until_not_overtaken(change: Callable[[], None]) -> None:
+    """Read and write again while others change the same, where no lock keeps them away."""
+    end = time.monotonic() + PLANNING
+    while True:
+        try:
+            return change()
+        except Overtaken:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.05 * random.random())
 
 
 def _there(folder: RunFolder) -> dict[str, Any] | None:

@@ -19,6 +19,7 @@ from perdure.run.progress import in_steps
 from perdure.specs import Spec
 from perdure.store.layout import LifetimeFolder, RunFolder, runs_below
 from perdure.store.places import place_of
+from perdure.store.urls import is_url
 from perdure.types import Curriculum
 
 ENOUGH = 20
@@ -105,9 +106,10 @@ class Costs:
         """By agent and expert task."""
         found: dict[tuple[str, str], list[Measured]] = {}
         folder = RunFolder(self.plan.path)
+        begun = folder.begun(job.id for job in self.plan.jobs)
         for job in self.plan.jobs:
             known = found.setdefault((job.agent, job.expert), [])
-            if len(known) < ENOUGH:
+            if len(known) < ENOUGH and job.id in begun:
                 known += _measured(folder.lifetime(job.id), self.amounts.of(job), self.plan.path)
         return found
 
@@ -204,7 +206,9 @@ def _measured(folder: LifetimeFolder, steps: float, source: Path) -> Iterable[Me
 
 
 def _runs_beside(path: Path) -> Iterator[Path]:
-    return runs_below(path.parent) if path.parent.is_dir() else iter(())
+    if is_url(path) or not path.parent.is_dir():
+        return iter(())  # Who knows how much there is in a bucket.
+    return runs_below(path.parent)
 
 
 def _curriculum(folder: LifetimeFolder) -> Curriculum:

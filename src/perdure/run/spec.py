@@ -13,6 +13,7 @@ from perdure.errors import NameRefused, SpecError, StoreError, UnknownName
 from perdure.names import slug
 from perdure.specs import Spec
 from perdure.store.files import read_input
+from perdure.store.urls import place
 
 MAX_ENVS = 1024
 """Environments side by side in one process."""
@@ -100,7 +101,7 @@ class RunSpec:
     @property
     def folder(self) -> Path:
         """Where the run goes."""
-        return Path(self.out or f"runs/{slug(Spec.parse(self.curriculum).short)}")
+        return place(self.out or f"runs/{slug(Spec.parse(self.curriculum).short)}")
 
     @property
     def patience(self) -> float:

@@ -10,7 +10,6 @@ import faulthandler
 import os
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 
 def main(argv: list[str]) -> int:
@@ -20,13 +19,14 @@ def main(argv: list[str]) -> int:
     from perdure.run.lifetime import FAILED, describe_error, run_lifetime
     from perdure.run.plan import load_plan
     from perdure.run.signals import die_with_parent, interruptible
+    from perdure.store.urls import place
 
     faulthandler.disable()  # Wherever it writes to: a lifetime has a file for that.
     try:
         with interruptible():
             if "PERDURE_PARENT" in os.environ:
                 die_with_parent(int(os.environ["PERDURE_PARENT"]))
-            plan = load_plan(Path(run))
+            plan = load_plan(place(run))
             video, mix_code, pruning = (f"--{f}" in flags for f in ("video", "mix-code", "pruning"))
             plan = replace(plan, video=video, mix_code=mix_code, pruning=pruning)
             run_lifetime(plan, plan.job(job))

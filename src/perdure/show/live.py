@@ -83,7 +83,12 @@ class Watcher:
         run = RunFolder(self.path)
         # Where the plan cannot be read: what there is.
         weights = run.jobs() or dict.fromkeys(run.lifetimes(), 1.0)
-        looks = [self._look(job) for job in weights]
+        # Of what has not begun there is nothing to look at, and it may be thousands.
+        begun = run.begun(job for job in weights if job not in self.done)
+        looks = [
+            self._look(job) if job in begun or job in self.done else Look(job, "waiting")
+            for job in weights
+        ]
         counts = Counter(x.status for x in looks)
         total = sum(weights.values())
         have = sum(weights[x.job] * x.fraction for x in looks)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-import os
 import sys
 import threading
 import time
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure.errors import PerdureError, StoreError
+from perdure.store.files import is_folder
 from perdure.store.layout import RunFolder
 
 EVERY = 3.0
@@ -262,7 +262,7 @@ def view(
 ) -> None:
     """Serve what ``build`` makes of the runs at ``paths`` until Ctrl-C. ``ready`` gets the URL."""
     for path in paths:
-        if not os.path.isdir(path):
+        if not is_folder(path):
             raise StoreError(f"{path} is not a folder: expected a run")
     with Server(Page(paths, build, every), port) as server:
         ready(server.url)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from perdure.errors import MissingObject, NoSpaceError, StoreError
+from perdure.store.urls import place
 
 Data = bytes | memoryview
 MOST_INPUT = 16 << 20
@@ -251,6 +252,6 @@ def new_folder(out: Path) -> Iterator[Path]:
 def is_folder(path: str | Path) -> bool:
     """Whether there is a folder; not where the text could be no path at all."""
     try:
-        return Path(path).is_dir()
+        return place(path).is_dir()
     except (OSError, ValueError):
         return False

@@ -23,20 +23,21 @@ import os
 import re
 import socket
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from perdure.errors import StoreError
+from perdure.errors import LockedError, Overtaken, StoreError
 from perdure.store import described, journal, side
 from perdure.store.checkpoints import BUNDLES, PARTS
 from perdure.store.code import Record, recorded
 from perdure.store.files import is_folder, refuse_links
 from perdure.store.location import store_at
-from perdure.store.lock import Lock
+from perdure.store.lock import Lock, NoLock
 from perdure.store.objects import ObjectStore, get_json, to_json, to_json_gz
 from perdure.store.places import EXPERTS, LifetimePlace, parts_of, place_of, run_of
 from perdure.store.rows import Owner
+from perdure.store.urls import UrlPath, place
 
 SPEC = "_meta/spec.json"
 """What a run is known by."""
@@ -52,6 +53,7 @@ _DESCRIPTION, _PROGRESS, _ERROR = "_meta/lifetime.json", "_meta/progress.json", 
 _DESCRIPTION_GZ = f"{_DESCRIPTION}.gz"
 _REPEAT, _CRASH, _PRUNED = "_meta/repeat.json", "_meta/crash.txt", "_meta/pruned.json"
 _SESSIONS, _LOCK, _FILMS = "_meta/sessions", "_meta/lock", f"{VIDEO}/index.json"
+_PROBE = "_meta/probe"
 _SESSION = re.compile(rf"{_SESSIONS}/\d{{5,}}\.json")
 PLANNING = 60.0
 """Seconds to wait for others who plan into the same folder; each takes some milliseconds."""
@@ -59,6 +61,8 @@ MOST_CRASH = 64 << 10
 """Bytes of a crash's stacks that are read."""
 QUIET = 5.0
 """Seconds without a new sign of life after which another machine's lifetime has stopped."""
+PACE = 5.0
+"""Seconds between two signs of life in an object store, where each is a request to be paid for."""
 
 Status = Literal["waiting", "running", "failed", "interrupted", "damaged", "done"]
 
@@ -67,13 +71,16 @@ class LifetimeFolder:
     """One lifetime's objects, but for its rows and checkpoints (:mod:`perdure.store.log`)."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = place(path)
         self.job = "/".join(parts_of(self.path))
         """Its folder below the run's."""
         self.store: ObjectStore = store_at(self.path, run_of(self.path))
         self._entries: dict[str, journal.Entry] = {}
         self._beat: tuple[float, float] | None = None
         """The last sign of life from another machine, and when it was first seen."""
+        self.remote = isinstance(self.path, UrlPath)
+        """Whether it is in an object store: no locks, and signs of life are few."""
+        self._signed, self._over = float("-inf"), False
 
     # What it is made of, and who has run it.
 
@@ -145,6 +152,10 @@ class LifetimeFolder:
 
     def write_progress(self, values: Mapping[str, Any]) -> None:
         """Give a sign of life. It is no part of the log and never fsynced."""
+        now, over = time.monotonic(), values.get("fraction") == 1.0
+        if self.remote and now - self._signed < PACE and over == self._over:
+            return
+        self._signed, self._over = now, over
         sign = {"time": time.time(), "host": socket.gethostname()}
         self.store.put(_PROGRESS, to_json({**values, **sign}), durable=False)
 
@@ -192,6 +203,8 @@ class LifetimeFolder:
     def open_crash(self) -> IO[bytes] | None:
         """A file for the fault handler, which needs one that is open; None where there can be
         none."""
+        if self.remote:
+            return None
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
             return os.fdopen(os.open(self.path / _CRASH, flags, 0o644), "wb")
@@ -209,8 +222,11 @@ class LifetimeFolder:
         """There was none."""
         self.store.delete(_CRASH)
 
-    def lock(self) -> Lock:
-        """Tells who writes it, to processes that see the same disk. Nothing depends on it."""
+    def lock(self) -> Lock | NoLock:
+        """Tells who writes it, to processes that see the same disk; in an object store its signs of
+        life do. Nothing depends on it."""
+        if self.remote:
+            return NoLock(self._refuse_if_occupied)
         refuse_links(run_of(self.path), (self.path / _LOCK).parent)
         return Lock(self.path / _LOCK)
 
@@ -234,7 +250,8 @@ class LifetimeFolder:
         if not trouble and self.journal().done:
             return "done"
         try:
-            if Lock.held(self.lock().path) or self._beating():
+            lock = self.lock()
+            if (isinstance(lock, Lock) and Lock.held(lock.path)) or self._beating():
                 return "running"
         except StoreError:
             return "damaged"
@@ -248,13 +265,44 @@ class LifetimeFolder:
         """Whether another machine gives signs of life that change, on whatever clock it goes by."""
         progress = self.progress()
         beat, host, now = self.last_sign(), progress.get("host"), time.time()
-        if beat is None or host in (None, socket.gethostname()):
+        if beat is None or host is None:
             return False
+        if host == socket.gethostname() and not (self.remote and self._writer_lives()):
+            return False
+        quiet = 3 * PACE if self.remote else QUIET
         if self._beat is None:
-            self._beat = (beat, now if abs(now - beat) < QUIET else now - QUIET)
+            self._beat = (beat, now if abs(now - beat) < quiet else now - quiet)
         if self._beat[0] != beat:
             self._beat = (beat, now)
-        return now - self._beat[1] < QUIET
+        return now - self._beat[1] < quiet
+
+    def _writer_lives(self) -> bool:
+        """Whether the process of the last session, if it was one of this machine, is there."""
+        last = next(iter(self.sessions()[-1:]), {})
+        if last.get("host") != socket.gethostname():
+            return True
+        try:
+            os.kill(int(last.get("pid", 0)) or -1, 0)
+        except (ProcessLookupError, OverflowError):
+            return False
+        except PermissionError:
+            pass
+        return True
+
+    def _refuse_if_occupied(self) -> None:
+        """LockedError if somebody gives signs of life here: a second writer would take over from it,
+        which is safe, but what the first has not committed would be computed twice."""
+        if self.journal().done or not self._beating():
+            return
+        before, end = self.last_sign(), time.monotonic() + 2 * PACE
+        while time.monotonic() < end and self._beating():
+            time.sleep(PACE / 10)
+            if self.last_sign() != before:
+                who = next(iter(self.sessions()[-1:]), {})
+                raise LockedError(
+                    f"{self.path} is being written by process {who.get('pid')} on {who.get('host')}; wait "
+                    "for it or stop it"
+                )
 
     def version(self) -> str:
         """Changes when there is something new to show: rows, an error, films."""
@@ -336,7 +384,7 @@ class RunFolder:
     """A run's specification, its planned jobs and its lifetimes."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = place(path)
         self.store: ObjectStore = store_at(self.path)
 
     def exists(self) -> bool:
@@ -385,11 +433,19 @@ class RunFolder:
         return next(iter(recorded({"code": [found.get(agent)]})), None)
 
     def write_code(self, records: Mapping[str, Record]) -> None:
-        """Write what the lifetimes of some agents are to execute."""
+        """Write what the lifetimes of some agents are to execute; Overtaken if others do."""
         found, _ = side.look(self.store, _CODE)
-        self._put_changed(_CODE, to_json({**found, **records}))
+        merged = {**found, **records}
+        if merged != found:
+            self._put_changed(_CODE, to_json(merged))
 
     def _put_changed(self, name: str, data: bytes) -> None:
+        """Write what follows from what was read last. Where no lock kept others from writing it
+        meanwhile, Overtaken: then it is to be read again."""
+        if isinstance(self.path, UrlPath):
+            if not self.store.replace(name, data):
+                raise Overtaken(f"{self.store.where(name)} has been changed by another process")
+            return
         # A finished run may be on a disk that cannot be written.
         try:
             if self.store.get(name, len(data)) == data:
@@ -425,13 +481,32 @@ class RunFolder:
         self.write_jobs(source.jobs())
         self.store.put(_COMPACT, to_json({"left out": ["checkpoints", "films", "hosts"]}))
 
-    def lock(self) -> Lock:
-        """Held by whoever changes what is planned."""
+    def probe(self) -> None:
+        """StoreError if the place where the run is kept does not keep what is promised of it."""
+        self.store.probe(_PROBE)
+
+    def lock(self) -> Lock | NoLock:
+        """Held by whoever changes what is planned. In an object store nobody can: what is written
+        there takes the place of what was read, or it is :class:`Overtaken`."""
+        if isinstance(self.path, UrlPath):
+            return NoLock()
         return Lock(self.path / _LOCK, PLANNING)
 
     def lifetime(self, job: str) -> LifetimeFolder:
         """The folder of one lifetime."""
         return LifetimeFolder(self.path / job)
+
+    def begun(self, jobs: Iterable[str]) -> set[str]:
+        """Those of some lifetimes of which there is anything, with one look for each folder that they
+        are in, not one for each of them; all of those in a folder that cannot be looked into."""
+        wanted = set(jobs)
+        found: set[str] = set()
+        for parent in {job.rpartition("/")[0] for job in wanted}:
+            try:
+                found.update(self.store.folders(parent))
+            except StoreError:
+                found.update(job for job in wanted if job.rpartition("/")[0] == parent)
+        return found & wanted
 
     def lifetimes(self) -> list[str]:
         """Every lifetime that has begun; the single-task experts last."""
@@ -475,11 +550,23 @@ def sweeps_below(folder: Path) -> Iterator[Path]:
 
 
 def _below(folder: Path) -> Iterator[Path]:
+    if isinstance(folder, UrlPath):
+        yield from _below_url(folder, 4)
+        return
     for root, below, _ in os.walk(folder):
         if is_run(Path(root)):
             yield Path(root)
             below.clear()
         below[:] = sorted(d for d in below if not d.startswith((".", "_")))
+
+
+def _below_url(folder: UrlPath, depth: int) -> Iterator[Path]:
+    if is_run(folder):
+        yield folder
+    elif depth:
+        for name in store_at(folder).folders():
+            if not name.startswith((".", "_")):
+                yield from _below_url(folder / name, depth - 1)
 
 
 def _without_machine(values: Mapping[str, Any]) -> dict[str, Any]:

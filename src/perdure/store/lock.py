@@ -13,6 +13,7 @@ import os
 import socket
 import stat
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from perdure.errors import LockedError, StoreError
@@ -109,6 +110,27 @@ class Lock:
             return not _flock(fd, fcntl.LOCK_SH)
         finally:
             os.close(fd)
+
+
+class NoLock:
+    """Where there is none to be had. ``check`` may refuse whoever wants it."""
+
+    def __init__(self, check: Callable[[], None] = lambda: None) -> None:
+        self.check = check
+
+    def acquire(self) -> None:
+        """LockedError if somebody else is seen."""
+        self.check()
+
+    def release(self) -> None:
+        """Nothing to let go of."""
+
+    def __enter__(self) -> NoLock:
+        self.acquire()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.release()
 
 
 def _flock(fd: int, kind: int) -> bool:

@@ -18,6 +18,7 @@ from perdure.store.layout import SPEC, LifetimeFolder, RunFolder
 from perdure.store.log import Lifetime
 from perdure.store.places import LifetimePlace
 from perdure.store.survey import Gap, foreign, listed, missing
+from perdure.store.urls import place
 
 if TYPE_CHECKING:
     from perdure.agent import Agent
@@ -69,7 +70,7 @@ class Run:
     table; ``rows(experts=True)`` is the single-task experts'."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = place(path)
         self.folder = RunFolder(self.path)
         if not self.folder.exists():
             raise StoreError(f"{self.path} is not a Perdure run: it has no {SPEC}")

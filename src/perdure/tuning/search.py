@@ -26,6 +26,7 @@ from perdure.seeds import seed_for
 from perdure.specs import Spec, call_with
 from perdure.store.layout import RunFolder
 from perdure.store.log import Lifetime
+from perdure.store.urls import place
 from perdure.tuning.ranges import Range
 
 VALIDATION = 1_000_000
@@ -117,7 +118,7 @@ def sweep(
     )
     workers = getattr(make_executor(executor), "workers", 1)
     settings = replace(settings, batch=settings.batch or workers)
-    folder = RunFolder(Path(out or f"{RunSpec(curriculum).folder}-sweep"))
+    folder = RunFolder(place(out or f"{RunSpec(curriculum).folder}-sweep"))
     spec = RunSpec(
         curriculum,
         lifetimes=settings.lifetimes,

@@ -46,6 +46,8 @@ class Processes:
         check_count("processes", "workers", workers)
         self.workers = workers or len(os.sched_getaffinity(0))
         self.deadline, self.retries = deadline, retries
+        self.threads = 0
+        """Threads that the environments of a lifetime may use, 0 for its share of the cores."""
 
     def run(self, plan: Plan, jobs: Sequence[Job], report: Report) -> None:
         """Run the jobs, ``workers`` at a time."""
@@ -55,7 +57,7 @@ class Processes:
                 "serial executor, or name them as file.py:Object"
             )
         cores = len(os.sched_getaffinity(0))
-        share = max(1, cores // max(1, min(self.workers, len(jobs))))
+        share = self.threads or max(1, cores // max(1, min(self.workers, len(jobs))))
         with family() as kin:
             self._run(plan, jobs, report, share, kin)
 
