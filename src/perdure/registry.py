@@ -73,6 +73,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "tensorboard": ("tensorboard",),
     "safetensors": ("safetensors",),
     "sweep": ("optuna",),
+    "policies": ("websockets", "msgpack", "zmq", "PIL"),
 }
 """Optional dependencies: extra name to the modules it must make importable."""
 

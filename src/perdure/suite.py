@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from perdure.errors import CurriculumError, UnknownName
 from perdure.names import join_task_id
+from perdure.protocol import EvalProtocol
 from perdure.types import Array, Curriculum, Examples, Task
 
 if TYPE_CHECKING:
@@ -97,7 +98,11 @@ class Suite(Protocol):
             env.close()
 
     def curricula(self) -> Mapping[str, Callable[..., Curriculum]]:
-        """Protocols by name. A function that takes ``seed`` gets one of its own per lifetime."""
+        """Curricula by name. A function that takes ``seed`` gets one of its own per lifetime."""
+        return {}
+
+    def protocols(self) -> Mapping[str, EvalProtocol]:
+        """The evaluation protocols by name, if any: ``perdure eval SUITE --protocol NAME``."""
         return {}
 
     def code(self, task: Task) -> Sequence[Any]:

@@ -33,6 +33,7 @@ PURPOSES = {
     "tensorboard": "perdure export --format tensorboard",
     "safetensors": "perdure export --format safetensors",
     "sweep": "perdure sweep",
+    "policies": "perdure eval with policy servers, perdure serve",
 }
 RENDERING = {"EGL": "libegl1", "OSMesa": "libosmesa6"}
 NEEDS_RENDERING = tuple(name for name, modules in EXTRAS.items() if "mujoco" in modules)

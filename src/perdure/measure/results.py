@@ -57,6 +57,8 @@ class Results:
     failed: Mapping[str, str]
     headline: tuple[str, ...] = ()
     """The metrics that lead: those of every benchmark, of the tasks' own, and L2M's core."""
+    protocols: Mapping[str, str] = field(default_factory=dict)
+    """For each run that evaluates by a named protocol: its name and hash."""
 
     @property
     def mixed(self) -> tuple[str, ...]:
@@ -97,6 +99,7 @@ class Results:
             "failed": dict(self.failed),
             "notes": {life.name: list(life.notes) for life in self.lifetimes if life.notes},
             "mixed_code": list(self.mixed),
+            "protocols": dict(self.protocols),
         }
         if self.preset == "reference":
             out["reasons"] = {life.name: dict(life.reasons) for life in self.lifetimes}

@@ -29,9 +29,11 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from perdure.protocol import EvalProtocol
 from perdure.registry import extras_named
 from perdure.suite import Suite
 from perdure.suites.libero import protocols
+from perdure.suites.libero.eval_protocols import PROTOCOLS
 from perdure.suites.libero.states import numbered
 from perdure.suites.libero.tasks import Settings, find, officials, settings
 from perdure.types import Curriculum, Task
@@ -89,6 +91,9 @@ class LiberoSuite(Suite):
 
     def curricula(self) -> Mapping[str, Callable[..., Curriculum]]:
         return protocols.CURRICULA
+
+    def protocols(self) -> Mapping[str, EvalProtocol]:
+        return PROTOCOLS
 
 
 suite = LiberoSuite()

@@ -1,8 +1,9 @@
 """LIBERO's evaluations as curricula.
 
-An evaluation plays the 50 official initial states of every task of a list, state k in episode k.
-``protocol`` chooses the horizon, how a scene settles and how pictures are shown: ``paper`` as the
-lifelong-learning experiments, ``vla`` as evaluations of vision-language-action models.
+An evaluation plays initial states of every task of a list, state k in episode k. ``protocol`` says
+everything else, as one of those does who report numbers on LIBERO
+(:mod:`perdure.suites.libero.eval_protocols`); any of its values, and any parameter of the tasks, can be
+given to change it.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from perdure.errors import CurriculumError, UnknownName
+from perdure.errors import CurriculumError
+from perdure.suites._evaluation import chosen_protocol, task_parameters
+from perdure.suites.libero.eval_protocols import PROTOCOLS
 from perdure.suites.libero.states import COUNT
-from perdure.suites.libero.tasks import HORIZONS, find, names_of
+from perdure.suites.libero.tasks import find, names_of
 from perdure.types import Curriculum, Exposure, Task, evaluate
 
 ORDERS = (
@@ -23,55 +26,49 @@ ORDERS = (
 )  # fmt: skip
 """Upstream's 21 orders of ten tasks; the paper used the first five."""
 
-PROTOCOLS: dict[str, dict[str, Any]] = {
-    "paper": {"horizon": 600, "settle": 5, "settle_gripper": "hold", "size": 128},
-    "vla": {
-        "settle": 10,
-        "settle_gripper": "open",
-        "size": 256,
-        "orientation": "rotated",
-    },
-}
-
 
 def spatial(
-    protocol: str = "vla", episodes: int = COUNT, order: int = 0, **params: Any
+    protocol: str = "openpi", episodes: int | None = None, order: int = 0, **params: Any
 ) -> Curriculum:
     """Evaluate ten tasks that differ in where a bowl is."""
     return _evaluation("spatial", names_in_order("spatial", order), protocol, episodes, params)
 
 
 def object_(
-    protocol: str = "vla", episodes: int = COUNT, order: int = 0, **params: Any
+    protocol: str = "openpi", episodes: int | None = None, order: int = 0, **params: Any
 ) -> Curriculum:
     """Evaluate ten tasks that differ in what goes into a basket."""
     return _evaluation("object", names_in_order("object", order), protocol, episodes, params)
 
 
-def goal(protocol: str = "vla", episodes: int = COUNT, order: int = 0, **params: Any) -> Curriculum:
+def goal(
+    protocol: str = "openpi", episodes: int | None = None, order: int = 0, **params: Any
+) -> Curriculum:
     """Evaluate ten tasks that differ in what is to be done in one scene."""
     return _evaluation("goal", names_in_order("goal", order), protocol, episodes, params)
 
 
-def long(protocol: str = "vla", episodes: int = COUNT, order: int = 0, **params: Any) -> Curriculum:
+def long(
+    protocol: str = "openpi", episodes: int | None = None, order: int = 0, **params: Any
+) -> Curriculum:
     """Evaluate ten long tasks, most of them of two steps: LIBERO-10."""
     return _evaluation("long", names_in_order("10", order), protocol, episodes, params)
 
 
-def ninety(protocol: str = "vla", episodes: int = COUNT, **params: Any) -> Curriculum:
+def ninety(protocol: str = "openpi", episodes: int | None = None, **params: Any) -> Curriculum:
     """Evaluate the ninety tasks of LIBERO-90."""
     return _evaluation("ninety", names_of("90"), protocol, episodes, params)
 
 
-def hundred(protocol: str = "vla", episodes: int = COUNT, **params: Any) -> Curriculum:
+def hundred(protocol: str = "openpi", episodes: int | None = None, **params: Any) -> Curriculum:
     """Evaluate LIBERO-100: the ninety and the ten long ones."""
     return _evaluation("hundred", names_of("100"), protocol, episodes, params)
 
 
 def tasks(
     names: Sequence[str] = ("spatial-0", "object-0", "goal-0"),
-    protocol: str = "vla",
-    episodes: int = COUNT,
+    protocol: str = "openpi",
+    episodes: int | None = None,
     **params: Any,
 ) -> Curriculum:
     """Evaluate any tasks."""
@@ -89,27 +86,29 @@ def names_in_order(list_name: str, order: int) -> list[str]:
 
 
 def _evaluation(
-    name: str, names: Sequence[str], protocol: str, episodes: int, params: Mapping[str, Any]
+    name: str,
+    names: Sequence[str],
+    protocol: str,
+    episodes: int | None,
+    params: Mapping[str, Any],
 ) -> Curriculum:
-    if protocol not in PROTOCOLS:
-        raise UnknownName(f"protocol of libero/eval-{name}", str(protocol), PROTOCOLS)
-    if params.get("initial_states", "official") == "official" and episodes > COUNT:
+    chosen = chosen_protocol(f"libero/eval-{name}", protocol, PROTOCOLS, episodes, params)
+    count = chosen["episodes"]
+    if chosen["initial_states"] == "official" and count > COUNT:
         raise CurriculumError(
             f"libero/eval-{name}: a task has {COUNT} official initial states, so at most {COUNT} "
-            f"episodes, got {episodes}"
+            f"episodes, got {count}"
         )
-    made = [
-        Task(
-            "libero",
-            n,
-            params={"horizon": HORIZONS[find(n).list_name]} | PROTOCOLS[protocol] | dict(params),
-        )
-        for n in names
-    ]
+    own, made = task_parameters(chosen), []
+    for n in names:
+        horizon = own["horizon"]
+        steps = horizon[find(n).list_name] if isinstance(horizon, Mapping) else horizon
+        made.append(Task("libero", n, params={**own, "horizon": steps}))
     return Curriculum(
         f"libero/eval-{name}",
-        (evaluate(*(Exposure(t, episodes) for t in made)),),
+        (evaluate(*(Exposure(t, count) for t in made)),),
         about=_about(CURRICULA[f"eval-{name}"]),
+        protocol=chosen,
     )
 
 
