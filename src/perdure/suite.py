@@ -105,6 +105,11 @@ class Suite(Protocol):
         """The evaluation protocols by name, if any: ``perdure eval SUITE --protocol NAME``."""
         return {}
 
+    def expert(self) -> tuple[str, Mapping[str, Any]]:
+        """An agent that solves the suite's tasks, by its name, and the parameters with which tasks show
+        it what it needs; no name if there is none. ``perdure selftest`` replays what it does."""
+        return "", {}
+
     def code(self, task: Task) -> Sequence[Any]:
         """What a task executes that the suite's own module does not import: modules by name, classes or
         functions. Lifetimes of different code are not mixed."""

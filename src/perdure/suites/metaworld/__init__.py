@@ -106,6 +106,9 @@ class MetaWorldSuite(Suite):
     def curricula(self) -> Mapping[str, Callable[..., Curriculum]]:
         return {**protocols.CURRICULA, **eval_protocols.CURRICULA}
 
+    def expert(self) -> tuple[str, Mapping[str, Any]]:
+        return "expert", {"observation": "state"}
+
     def protocols(self) -> Mapping[str, EvalProtocol]:
         return eval_protocols.PROTOCOLS
 
