@@ -29,6 +29,7 @@ FENCE = re.compile(r"```(console|python|toml)\n(.*?)```", re.S)
         ("extending", 9),
         ("spaces", 5),
         ("trained", 9),
+        ("policies", 6),
     ],
 )
 def test_the_page_runs(page, least, tmp_path):

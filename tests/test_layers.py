@@ -11,19 +11,19 @@ import perdure
 
 ROOT = Path(perdure.__file__).parent
 RANK = {
-    "errors": 0, "arrays": 0, "spaces": 0, "parameters": 0, "pools": 0, "padding": 1, "names": 1, "cache": 1, "types": 2,
+    "errors": 0, "arrays": 0, "spaces": 0, "parameters": 0, "pools": 0, "padding": 1, "names": 1, "protocol": 1, "cache": 1, "types": 2,
     "seeds": 2, "specs": 2, "agent": 3, "own_files": 3, "suite": 3, "curricula": 3, "wrappers": 4, "registry": 5,
-    "shared_spaces": 6, "suites": 7, "agents": 7, "store": 8, "run": 9, "measure": 10, "show": 11,
+    "shared_spaces": 6, "policies": 6, "datasets": 6.5, "suites": 7, "agents": 7, "store": 8, "run": 9, "measure": 10, "show": 11,
     "testing": 12, "tuning": 12, "cli": 13, "api": 14,
 }  # fmt: skip
-BASE = {"errors", "arrays", "names", "types"}
+BASE = {"errors", "arrays", "names", "protocol", "types"}
 ONLY = {"measure": {"store", *BASE}, "show": {"store", "measure", *BASE}}
 
 
 INNER = {
     "agents": (
         {"networks"},
-        {"random", "learners", "strategies"},
+        {"random", "learners", "strategies", "_chunks"},
         {"adapters", "compose"},
     ),
     "run": (
@@ -34,13 +34,13 @@ INNER = {
         {"config", "data_runner"},
         {"plan", "loop"},
         {"mixing", "schedule"},
-        {"lifetime", "from_run"},
-        {"executors", "worker", "play"},
+        {"lifetime", "from_run", "evaluation", "recording"},
+        {"executors", "worker", "play", "preflight", "selftest"},
         {"experiment"},
     ),
     "measure": (
         {"matrix", "stats", "outlines"},
-        {"metric", "compare", "sources"},
+        {"metric", "compare", "sources", "paired"},
         {"benchmark", "l2m", "gem", "cw", "meta", "online"},
         {"summary"},
         {"openloris", "metaworld", "libero", "results"},
@@ -49,13 +49,13 @@ INNER = {
     "show": (
         {"colours", "names", "screen", "thin", "outline"},
         {"sheet"},
-        {"summary", "measured", "live", "leaderboard", "listing"},
+        {"summary", "measured", "live", "leaderboard", "listing", "evaluation"},
         {"report"},
         {"figures", "films", "leaderboard_page", "view", "gallery"},
     ),
     "cli": (
         {"terminal", "doctor"},
-        {"verbs", "describing", "checking", "measuring", "sweeping", "playing", "picturing", "demonstrating"},
+        {"verbs", "describing", "checking", "measuring", "sweeping", "playing", "picturing", "demonstrating", "evaluating"},
         {"listing", "showing", "planning"},
         {"main"},
     ),

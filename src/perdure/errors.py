@@ -64,6 +64,10 @@ class ActionRefused(AgentFault):
     """An action outside its space, of the wrong shape, type or number."""
 
 
+class PolicyServerFault(AgentFault):
+    """A policy server is gone, too slow, or answered something else than its protocol says."""
+
+
 class EnvironmentFault(PerdureError):
     """The environment broke the contract: bad values, wrong shapes, an exception, a hang."""
 

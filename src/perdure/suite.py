@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from perdure.errors import CurriculumError, SpecError, UnknownName
 from perdure.names import join_task_id
+from perdure.protocol import EvalProtocol
 from perdure.types import Array, Curriculum, Examples, Setup, Task
 
 if TYPE_CHECKING:
@@ -124,8 +125,17 @@ class Suite(Protocol):
             env.close()
 
     def curricula(self) -> Mapping[str, Callable[..., Curriculum]]:
-        """Protocols by name. A function that takes ``seed`` gets one of its own per lifetime."""
+        """Curricula by name. A function that takes ``seed`` gets one of its own per lifetime."""
         return {}
+
+    def protocols(self) -> Mapping[str, EvalProtocol]:
+        """The evaluation protocols by name, if any: ``perdure eval SUITE --protocol NAME``."""
+        return {}
+
+    def demonstrator(self) -> tuple[str, Mapping[str, Any]]:
+        """An agent that solves the suite's tasks, by its name, and the parameters with which tasks show
+        it what it needs; no name if there is none. ``perdure selftest`` replays what it does."""
+        return "", {}
 
     def code(self, task: Task) -> Sequence[Any]:
         """What a task executes that the suite's own module does not import: modules by name, classes or

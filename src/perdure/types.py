@@ -14,6 +14,7 @@ from perdure.arrays import Array as Array
 from perdure.arrays import State as State
 from perdure.errors import CurriculumError
 from perdure.names import check_name, join_task_id
+from perdure.protocol import EvalProtocol
 
 if TYPE_CHECKING:
     import gymnasium
@@ -320,6 +321,8 @@ class Curriculum:
     width: int = 1
     """The most exposures side by side; counted from the blocks unless they are generated."""
     about: str = ""
+    protocol: EvalProtocol | None = None
+    """By which it evaluates, where that has a name."""
 
     def __post_init__(self) -> None:
         check_name("curriculum", self.name)
@@ -373,6 +376,8 @@ class Curriculum:
         if self.generate is not None:
             out["generated"] = True
             out["tasks"] = [t.to_json() for t in self.tasks]
+        if self.protocol is not None:
+            out["protocol"] = self.protocol.to_json()
         return out
 
     @classmethod
@@ -383,7 +388,8 @@ class Curriculum:
                 f"curriculum {values['name']} is generated as it runs: its outline holds no blocks"
             )
         blocks, before = (map(Block.from_json, values.get(n, ())) for n in ("blocks", "before"))
-        return cls(values["name"], tuple(blocks), tuple(before))
+        protocol = EvalProtocol.from_json(values["protocol"]) if "protocol" in values else None
+        return cls(values["name"], tuple(blocks), tuple(before), protocol=protocol)
 
     def __repr__(self) -> str:
         """In a line: a notebook shows it."""
@@ -421,6 +427,8 @@ class Setup:
     examples: Callable[[int, Array], Examples] | None = None
     """Looks examples up again: ``examples(batch.source, batch.indices)``. For strategies that keep
     references into past data instead of copies."""
+    protocol: EvalProtocol | None = None
+    """By which the curriculum evaluates, where that has a name: how a policy is to be spoken to."""
 
 
 def _no_progress() -> float:

@@ -36,6 +36,7 @@ PURPOSES = {
     "sweep": "perdure sweep",
     "objectstore": "runs at s3://, gs://, az://",
     "ray": "perdure run --executor ray",
+    "policies": "perdure eval with policy servers, perdure serve",
 }
 RENDERING = {"EGL": "libegl1", "OSMesa": "libosmesa6"}
 NEEDS_RENDERING = tuple(name for name, modules in EXTRAS.items() if "mujoco" in modules)

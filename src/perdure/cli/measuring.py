@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ def measure(
     results = measured([path], preset, ste, names, flags)
     if results.lifetimes:
         scores_table(results).show()
+        _tell_protocols(results.protocols)
         shown = shown_columns(results)
         for line in remarks(results, shown):
             remark(line)
@@ -81,10 +83,21 @@ def measured(
     if preset == "reference":
         # Its own values need no scores; those of metrics asked for by name come on top.
         wanted = choose(names) if names else []
-        return measure_reference(found, settings.reference_options_of(given), wanted, progress)
-    options, metrics = settings.paper_options_of(given), choose(names)
-    histories, failed = read_all(found, progress)
-    return measure_paper(histories, options, metrics, failed)
+        results = measure_reference(found, settings.reference_options_of(given), wanted, progress)
+    else:
+        options, metrics = settings.paper_options_of(given), choose(names)
+        histories, failed = read_all(found, progress)
+        results = measure_paper(histories, options, metrics, failed)
+    return replace(results, protocols=found.protocols)
+
+
+def _tell_protocols(protocols: Mapping[str, str]) -> None:
+    """By which protocols runs were evaluated; different ones are marked."""
+    if len(set(protocols.values())) > 1:
+        each = "; ".join(f"{run}: {protocol}" for run, protocol in protocols.items())
+        remark(f"evaluated by different protocols, so these numbers mean different things: {each}")
+    for protocol in set(protocols.values()) if len(set(protocols.values())) == 1 else ():
+        remark(f"protocol: {protocol}", style="dim")
 
 
 def choose(names: Sequence[str]) -> list[Metric]:
@@ -121,11 +134,13 @@ def compare(
     differences = verdicts_table(family, better, every)
     if differences.rows:
         differences.show()
+    _tell_protocols(results.protocols)
     for line in remarks(results, list(better)):
         remark(line)
     if json_file is not None:
         found = {"preset": results.preset, "measure": results.measure, **family.as_dict()}
         found |= {"failed": dict(results.failed), "mixed_code": list(results.mixed)}
+        found["protocols"] = dict(results.protocols)
         _write_json(json_file, found)
     return code
 

@@ -65,6 +65,8 @@ class Results:
     """What the values of some metrics lie between by their nature."""
     kept: tuple[KeptAgent, ...] = ()
     """What each agent learned and kept, who kept most first."""
+    protocols: Mapping[str, str] = field(default_factory=dict)
+    """For each run that evaluates by a named protocol: its name and hash."""
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -127,6 +129,7 @@ class Results:
             "failed": dict(self.failed),
             "notes": {life.name: list(life.notes) for life in self.lifetimes if life.notes},
             "mixed_code": list(self.mixed),
+            "protocols": dict(self.protocols),
         }
         if self.preset == "reference":
             out["reasons"] = {life.name: dict(life.reasons) for life in self.lifetimes}

@@ -34,6 +34,10 @@ class Source:
     """Of a log, if it says so."""
 
 
+PROTOCOL = "protocol "
+"""How the lines of an outline begin that are of a named protocol."""
+
+
 @dataclass(frozen=True)
 class Found:
     """The lifetimes found under a path."""
@@ -44,6 +48,12 @@ class Found:
     """For each run among them: the fingerprint of its curriculum."""
     outlines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """For each of these: the blocks of the curriculum, a line each."""
+
+    @property
+    def protocols(self) -> dict[str, str]:
+        """For each run that evaluates by a named protocol: its name and hash."""
+        first = {name: next(iter(o[1:2]), "") for name, o in self.outlines.items()}
+        return {n: p.removeprefix(PROTOCOL) for n, p in first.items() if p.startswith(PROTOCOL)}
 
 
 def find(path: Path, ste: Sequence[str] = (), measure: str | None = None) -> Found:
@@ -146,6 +156,12 @@ def _curriculum(run: Run) -> tuple[str, tuple[str, ...]]:
 def _outline(curriculum: Mapping[str, Any]) -> list[str]:
     """A stored curriculum in words, a line for each block, without numbers that shift."""
     lines = [f"curriculum {curriculum.get('name', '')}"]
+    protocol = curriculum.get("protocol")
+    if isinstance(protocol, Mapping):
+        lines.append(f"{PROTOCOL}{protocol.get('name', '')} ({protocol.get('hash', '')})")
+        values = protocol.get("values")
+        for key, value in sorted(values.items()) if isinstance(values, Mapping) else ():
+            lines.append(f"{PROTOCOL}{key} = {json.dumps(value, sort_keys=True)}")
     for block in stored_blocks(curriculum):
         mark = "before deployment: " if block.before else ""
         how = " side by side" if block.parallel else ""

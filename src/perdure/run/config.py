@@ -47,6 +47,7 @@ class LifetimeConfig:
             tuple(dict.fromkeys(t.id for t in shown)),
             {task: phrasings for task, phrasings in phrased.items() if phrasings},
             self.datasets.examples,
+            self.curriculum.protocol,
         )
 
     def phrasings(self, task: Task) -> tuple[str, ...]:

@@ -13,6 +13,8 @@ def outline(curriculum: Curriculum) -> list[str]:
     lines = [f"{curriculum.name}  ({curriculum.fingerprint})"]
     if curriculum.about:
         lines.append(f"  {curriculum.about}")
+    if curriculum.protocol is not None:
+        lines.append(f"  protocol {curriculum.protocol}")
     number = 0
     for _, same in groupby(curriculum.fixed, key=lambda b: str(b.to_json())):
         blocks = list(same)

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from perdure.errors import LockedError, Overtaken, StoreError
+from perdure.names import check_name
 from perdure.store import described, journal, side
 from perdure.store.checkpoints import BUNDLES, PARTS
 from perdure.store.code import Record, recorded
@@ -49,6 +50,7 @@ _MARKS = {"_meta", journal.FOLDER, ROWS}
 """Folders by which a lifetime's is known."""
 _JOBS, _CODE, _COMPACT = "_meta/jobs.json", "_meta/code.json", "_meta/compact.json"
 _SWEEP = "_meta/sweep.json"
+_EVALUATION = "_eval"
 _DESCRIPTION, _PROGRESS, _ERROR = "_meta/lifetime.json", "_meta/progress.json", "_meta/error.json"
 _DESCRIPTION_GZ = f"{_DESCRIPTION}.gz"
 _REPEAT, _CRASH, _PRUNED = "_meta/repeat.json", "_meta/crash.txt", "_meta/pruned.json"
@@ -328,6 +330,10 @@ class LifetimeFolder:
         """One film; MissingObject if there is none of this name."""
         return self.store.get(f"{VIDEO}/{name}")
 
+    def film_path(self, name: str) -> str:
+        """Where a film is."""
+        return self.store.where(f"{VIDEO}/{name}")
+
     def write_film(self, name: str, data: bytes) -> None:
         """Write one film."""
         self.store.put(f"{VIDEO}/{name}", data)
@@ -453,6 +459,13 @@ class RunFolder:
         except StoreError:
             pass  # Whatever is there is put right, or that fails.
         self.store.put(name, data)
+
+    def write_evaluation(self, agent: str, values: Mapping[str, Any]) -> Path:
+        """Write what an evaluation found of a policy, under the name that LeRobot's tools look for;
+        the file."""
+        name = f"{_EVALUATION}/{check_name('agent', agent)}/eval_info.json"
+        self._put_changed(name, to_json(values))
+        return self.path / name
 
     def sweep(self) -> dict[str, Any]:
         """The record of the sweep that this run is; empty if it is none."""

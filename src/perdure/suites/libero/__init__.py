@@ -35,9 +35,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perdure.protocol import EvalProtocol
 from perdure.registry import extras_named
 from perdure.suite import BatchedEnv, Data, Demonstration, Suite
 from perdure.suites.libero import protocols
+from perdure.suites.libero.eval_protocols import PROTOCOLS
 from perdure.suites.libero.folders import FolderTask
 from perdure.suites.libero.states import numbered
 from perdure.suites.libero.tasks import (
@@ -104,6 +106,9 @@ class LiberoSuite(Suite):
             from perdure.suites.libero.experts.agent_of import ExpertAgent
         return ExpertAgent(setup)
 
+    def demonstrator(self) -> tuple[str, Mapping[str, Any]]:
+        return "expert", {"privileged": True}
+
     def demonstration_tasks(self, name: str, params: Mapping[str, Any]) -> Sequence[Task]:
         names = names_of(name) if name in (*LISTS, "100") else (find(name).name,)
         return [Task("libero", n, params=dict(params)) for n in names]
@@ -159,6 +164,9 @@ class LiberoSuite(Suite):
 
     def curricula(self) -> Mapping[str, Callable[..., Curriculum]]:
         return protocols.CURRICULA
+
+    def protocols(self) -> Mapping[str, EvalProtocol]:
+        return PROTOCOLS
 
 
 suite = LiberoSuite()

@@ -1,9 +1,9 @@
 """LIBERO's evaluations as curricula.
 
-An evaluation plays 50 initial states of every task of a list, state k in episode k: numbered ones in
-the primitive look, the published ones with ``look=official``. Which it was stands in every task.
-``protocol`` chooses the horizon, how a scene settles and how pictures are shown: ``paper`` as the
-lifelong-learning experiments, ``vla`` as evaluations of vision-language-action models.
+An evaluation plays initial states of every task of a list, state k in episode k. ``protocol`` says
+everything else, as one of those does who report numbers on LIBERO
+(:mod:`perdure.suites.libero.eval_protocols`), or ``primitive``, which needs no published meshes; any of its
+values, and any parameter of the tasks, can be given to change it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from perdure.curricula import interleave
-from perdure.errors import CurriculumError, UnknownName
+from perdure.errors import CurriculumError
+from perdure.protocol import EvalProtocol
+from perdure.suites._evaluation import chosen_protocol, task_parameters
+from perdure.suites.libero.eval_protocols import PROTOCOLS
 from perdure.suites.libero.folders import find_in, tasks_in
-from perdure.suites.libero.looks import DEFAULT, INITIAL_STATES, look
+from perdure.suites.libero.looks import INITIAL_STATES, look
 from perdure.suites.libero.states import COUNT
 from perdure.suites.libero.tasks import HORIZONS, find, names_of
 from perdure.types import Curriculum, Exposure, Task, evaluate, learn
@@ -30,55 +33,49 @@ ORDERS = (
 FOLDER_HORIZON = HORIZONS["10"]
 """Of tasks of a folder: as the long ones, since some are of two steps."""
 
-PROTOCOLS: dict[str, dict[str, Any]] = {
-    "paper": {"horizon": 600, "settle": 5, "settle_gripper": "hold", "size": 128},
-    "vla": {
-        "settle": 10,
-        "settle_gripper": "open",
-        "size": 256,
-        "orientation": "rotated",
-    },
-}
-
 
 def spatial(
-    protocol: str = "vla", episodes: int = COUNT, order: int = 0, **params: Any
+    protocol: str = "primitive", episodes: int | None = None, order: int = 0, **params: Any
 ) -> Curriculum:
     """Evaluate ten tasks that differ in where a bowl is."""
     return _evaluation("spatial", names_in_order("spatial", order), protocol, episodes, params)
 
 
 def object_(
-    protocol: str = "vla", episodes: int = COUNT, order: int = 0, **params: Any
+    protocol: str = "primitive", episodes: int | None = None, order: int = 0, **params: Any
 ) -> Curriculum:
     """Evaluate ten tasks that differ in what goes into a basket."""
     return _evaluation("object", names_in_order("object", order), protocol, episodes, params)
 
 
-def goal(protocol: str = "vla", episodes: int = COUNT, order: int = 0, **params: Any) -> Curriculum:
+def goal(
+    protocol: str = "primitive", episodes: int | None = None, order: int = 0, **params: Any
+) -> Curriculum:
     """Evaluate ten tasks that differ in what is to be done in one scene."""
     return _evaluation("goal", names_in_order("goal", order), protocol, episodes, params)
 
 
-def long(protocol: str = "vla", episodes: int = COUNT, order: int = 0, **params: Any) -> Curriculum:
+def long(
+    protocol: str = "primitive", episodes: int | None = None, order: int = 0, **params: Any
+) -> Curriculum:
     """Evaluate ten long tasks, most of them of two steps: LIBERO-10."""
     return _evaluation("long", names_in_order("10", order), protocol, episodes, params)
 
 
-def ninety(protocol: str = "vla", episodes: int = COUNT, **params: Any) -> Curriculum:
+def ninety(protocol: str = "primitive", episodes: int | None = None, **params: Any) -> Curriculum:
     """Evaluate the ninety tasks of LIBERO-90."""
     return _evaluation("ninety", names_of("90"), protocol, episodes, params)
 
 
-def hundred(protocol: str = "vla", episodes: int = COUNT, **params: Any) -> Curriculum:
+def hundred(protocol: str = "primitive", episodes: int | None = None, **params: Any) -> Curriculum:
     """Evaluate LIBERO-100: the ninety and the ten long ones."""
     return _evaluation("hundred", names_of("100"), protocol, episodes, params)
 
 
 def tasks(
     names: Sequence[str] = ("spatial-0", "object-0", "goal-0"),
-    protocol: str = "vla",
-    episodes: int = COUNT,
+    protocol: str = "primitive",
+    episodes: int | None = None,
     **params: Any,
 ) -> Curriculum:
     """Evaluate any tasks."""
@@ -90,8 +87,8 @@ def tasks(
 def folder(
     folder: str,
     names: Sequence[str] | None = None,
-    protocol: str = "vla",
-    episodes: int = COUNT,
+    protocol: str = "primitive",
+    episodes: int | None = None,
     **params: Any,
 ) -> Curriculum:
     """Evaluate the tasks of a folder of task files, such as perdure generate libero writes.
@@ -111,7 +108,7 @@ def bc(
     epochs: int = 50,
     episodes: int = 20,
     order: int = 0,
-    protocol: str = "paper",
+    protocol: str = "primitive",
     **params: Any,
 ) -> Curriculum:
     """Learn tasks one after another from demonstrations (``demos``, a folder that ``perdure demos`` has
@@ -122,24 +119,34 @@ def bc(
         names = names_in_order(tasks, order) if tasks != "90" else list(names_of("90"))
     else:
         names = [find(n).name for n in tasks]
-    given = PROTOCOLS[_known(protocol, "bc")] | _looked(params) | dict(params)
-    learned = [Task("libero", n, params=given | {"demos": demos}) for n in names]
+    chosen = _chosen("libero/bc", protocol, episodes, params)
+    learned = _tasks(names, chosen, demos=demos)
     blocks = [learn(Exposure(t, epochs, "epochs")) for t in learned]
     evaluation = evaluate(*(Exposure(t, episodes) for t in learned))
     return Curriculum("libero/bc", interleave(blocks, evaluation), about=_about(bc))
 
 
-def _known(protocol: str, name: str) -> str:
-    if protocol not in PROTOCOLS:
-        raise UnknownName(f"protocol of libero/{name}", str(protocol), PROTOCOLS)
-    return protocol
+def _chosen(
+    where: str, protocol: str, episodes: int | None, params: Mapping[str, Any]
+) -> EvalProtocol:
+    """The protocol with what is given; another look has the initial states that go with it."""
+    given = dict(params)
+    if "folder" in given:
+        given.setdefault("initial_states", "random")
+    elif "look" in given:
+        given.setdefault("initial_states", INITIAL_STATES[look(given["look"]).name])
+    return chosen_protocol(where, protocol, PROTOCOLS, episodes, given)
 
 
-def _looked(params: Mapping[str, Any]) -> dict[str, str]:
-    """Look and initial states, so that results say them."""
-    chosen = look(params.get("look", DEFAULT)).name
-    usual = "random" if "folder" in params else INITIAL_STATES[chosen]
-    return {"look": chosen, "initial_states": params.get("initial_states", usual)}
+def _tasks(names: Sequence[str], protocol: EvalProtocol, **more: Any) -> list[Task]:
+    """The tasks as a protocol has them."""
+    own, made = task_parameters(protocol), []
+    for n in names:
+        steps = own["horizon"]
+        if isinstance(steps, Mapping):
+            steps = FOLDER_HORIZON if "folder" in own else steps[find(n).list_name]
+        made.append(Task("libero", n, params={**own, "horizon": steps, **more}))
+    return made
 
 
 def names_in_order(list_name: str, order: int) -> list[str]:
@@ -151,34 +158,25 @@ def names_in_order(list_name: str, order: int) -> list[str]:
 
 
 def _evaluation(
-    name: str, names: Sequence[str], protocol: str, episodes: int, params: Mapping[str, Any]
+    name: str,
+    names: Sequence[str],
+    protocol: str,
+    episodes: int | None,
+    params: Mapping[str, Any],
 ) -> Curriculum:
-    _known(protocol, f"eval-{name}")
-    looked = _looked(params)
-    if looked["initial_states"] == "official" and episodes > COUNT:
+    chosen = _chosen(f"libero/eval-{name}", protocol, episodes, params)
+    count = chosen["episodes"]
+    if chosen["initial_states"] == "official" and count > COUNT:
         raise CurriculumError(
             f"libero/eval-{name}: a task has {COUNT} official initial states, so at most {COUNT} "
-            f"episodes, got {episodes}"
+            f"episodes, got {count}"
         )
-    made = [
-        Task(
-            "libero",
-            n,
-            params={
-                "horizon": (
-                    FOLDER_HORIZON if "folder" in params else HORIZONS[find(n).list_name]
-                ),
-                **PROTOCOLS[protocol],
-                **looked,
-                **params,
-            },
-        )
-        for n in names
-    ]
+    made = _tasks(names, chosen)
     return Curriculum(
         f"libero/eval-{name}",
-        (evaluate(*(Exposure(t, episodes) for t in made)),),
+        (evaluate(*(Exposure(t, count) for t in made)),),
         about=_about(CURRICULA[f"eval-{name}"]),
+        protocol=chosen,
     )
 
 

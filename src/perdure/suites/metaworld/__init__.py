@@ -10,12 +10,14 @@ parameter       what
 ==============  ==================================================================================
 horizon         steps of an episode: 500; 150 in the paper, 200 in Continual World
 reward          v2, v1 or sparse; success means the same with each
-observation     state, or image (``size``, ``camera``)
+observation     state, image (``size``, ``camera``, ``camera_position``) or image+hand, a Dict
 goals           random: by seed; fixed: as in the paper; set: one of the official 50 of a
                 ``benchmark`` made with ``benchmark_seed`` (``goal``: always this one), drawn in
                 learning and one after another in evaluation
 hide_goal       zeros in the goal's place, or no mark of it in the image, as meta-learning demands
 one_hot         [position, how many tasks]: appended to the state, or beside the image in a Dict
+end_on_success  whether an episode ends with its first success
+instruction     the task in words: a sentence, or ``about``; none by default
 persist         fewer resets: the scene is set anew only every so many horizons
 demonstrations  how many expert episodes the task's data hold, of states or of images; ``noise``,
                 ``batch_size``
@@ -38,9 +40,10 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from perdure.protocol import EvalProtocol
 from perdure.registry import extras_named
 from perdure.suite import BatchedEnv, Data, Demonstration, Suite
-from perdure.suites.metaworld import protocols
+from perdure.suites.metaworld import eval_protocols, protocols
 from perdure.suites.metaworld.descriptions import ABOUT
 from perdure.suites.metaworld.tasks import NAMES, settings, spaces_of
 from perdure.types import Curriculum, Setup, Task
@@ -66,6 +69,10 @@ class MetaWorldSuite(Suite):
 
     def about(self, task: Task) -> str:
         return ABOUT[task.name]
+
+    def instructions(self, task: Task) -> Sequence[str]:
+        words = settings(task).instruction
+        return (ABOUT[task.name] if words == "about" else words,) if words else ()
 
     def env(self, task: Task) -> gymnasium.Env[Any, Any]:
         chosen = settings(task)
@@ -119,7 +126,13 @@ class MetaWorldSuite(Suite):
         return chosen.horizon if chosen.persist > 1 else None
 
     def curricula(self) -> Mapping[str, Callable[..., Curriculum]]:
-        return protocols.CURRICULA
+        return {**protocols.CURRICULA, **eval_protocols.CURRICULA}
+
+    def demonstrator(self) -> tuple[str, Mapping[str, Any]]:
+        return "expert", {"observation": "state"}
+
+    def protocols(self) -> Mapping[str, EvalProtocol]:
+        return eval_protocols.PROTOCOLS
 
 
 suite = MetaWorldSuite()

@@ -32,12 +32,21 @@ class Camera:
     gripperPOV. With ``hide_goal`` the marks of goals are not drawn; what the goal is about, such as a
     drawer, is."""
 
-    def __init__(self, cls: type[Any], name: str, size: int, hide_goal: bool = False) -> None:
+    def __init__(
+        self,
+        cls: type[Any],
+        name: str,
+        size: int,
+        hide_goal: bool = False,
+        position: tuple[float, float, float] | None = None,
+    ) -> None:
         self.model = models.load(cls, visual=True)
         names = [self.model.camera(i).name for i in range(self.model.ncam)]
         if name not in names:
             raise EnvironmentFault(f"Meta-World has no camera {name!r}; it has {', '.join(names)}")
         self.data, self.size, self.hide_goal = mujoco.MjData(self.model), size, hide_goal
+        if position is not None:
+            self.model.cam_pos[self.model.camera(name).id] = position
         if hide_goal:
             for k in range(self.model.nsite):
                 if "goal" in self.model.site(k).name:

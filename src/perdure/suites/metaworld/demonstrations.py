@@ -27,7 +27,7 @@ from perdure.seeds import rng_for, seed_for
 from perdure.suites.metaworld.cache import folder, read_checked, write_checked
 from perdure.suites.metaworld.env import Sawyer
 from perdure.suites.metaworld.models import versions
-from perdure.suites.metaworld.tasks import NUMBERS, Settings
+from perdure.suites.metaworld.tasks import HAND, NUMBERS, Settings
 from perdure.types import Array, Examples, Task
 
 # Experts want more than an arm can do and warn of it at every step.
@@ -65,9 +65,12 @@ class Demonstrations:
         if self.settings.one_hot is not None:
             place, count = self.settings.one_hot
             hot = np.tile(np.eye(count)[place], (len(self), 1))
-        if self.settings.observation == "image":
+        if self.settings.observation != "state":
             images = self._pictures
-            return images if hot is None else {"image": images, "task": hot.astype(np.float32)}
+            hand = self.settings.observation == "image+hand"
+            parts = {"hand": self._steps[:, :HAND].copy()} if hand else {}
+            parts |= {} if hot is None else {"task": hot.astype(np.float32)}
+            return {"image": images, **parts} if parts else images
         inputs: Array = self._steps[:, :NUMBERS].copy()
         if self.settings.hide_goal:
             inputs[:, 36:] = 0.0
@@ -89,7 +92,8 @@ class Demonstrations:
     @cached_property
     def _pictures(self) -> Array:
         s = self.settings
-        path = self._path(".u1", s.size, s.camera, s.hide_goal)
+        where = () if s.camera_position is None else (s.camera_position,)
+        path = self._path(".u1", s.size, s.camera, s.hide_goal, *where)
         stored = read_checked(path)
         if stored is None:
             steps, pictures = demonstrate(self.task, s, self.split)
@@ -123,12 +127,18 @@ def demonstrate(task: Task, settings: Settings, split: str) -> tuple[Array, Arra
     """Let the expert play until it has succeeded often enough: states and actions side by side, and
     pictures where the task shows images."""
     plain = dataclasses.replace(
-        settings, reward="v2", observation="state", hide_goal=False, one_hot=None, persist=1
+        settings,
+        reward="v2",
+        observation="state",
+        hide_goal=False,
+        one_hot=None,
+        persist=1,
+        end_on_success=False,
     )
     policy: Any = ENV_POLICY_MAP[f"{task.name}-v3"]
     env, expert = Sawyer(task.name, plain), policy()
     seen: Callable[[], Array] | None = None
-    if settings.observation == "image":
+    if settings.observation != "state":
         seen = _picture_of(env, settings)
     shown: list[tuple[Array, Array | None]] = []
     missing = settings.demonstrations
@@ -158,7 +168,7 @@ def _picture_of(env: Sawyer, settings: Settings) -> Callable[[], Array]:
         assert env.robot is not None
         if env.camera is None:
             kind, s = env.robot.task_class, settings
-            env.camera = Camera(kind, s.camera, s.size, s.hide_goal)
+            env.camera = Camera(kind, s.camera, s.size, s.hide_goal, s.camera_position)
         return env.camera.picture(env.robot)
 
     return picture

@@ -12,7 +12,7 @@ from perdure.suite import Episode
 from perdure.suites._threads import team
 from perdure.suites.metaworld.fast_env import FastEnv, borrow, give_back
 from perdure.suites.metaworld.goals import Fixed, official
-from perdure.suites.metaworld.tasks import GOALS, Settings, spaces_of
+from perdure.suites.metaworld.tasks import GOALS, HAND, Settings, spaces_of
 from perdure.types import Array
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ class Sawyer(gymnasium.Env[Any, Array]):
         self.camera: Camera | None = None
         self.taken, self.last = 0, settings.horizon * settings.persist
         self.sparse = settings.reward == "sparse"
-        self.images = settings.observation == "image"
+        self.images = settings.observation != "state"
+        self.hand = settings.observation == "image+hand"
         self.extra: Array | None = None
         if settings.one_hot is not None:
             place, count = settings.one_hot
@@ -78,7 +79,13 @@ class Sawyer(gymnasium.Env[Any, Array]):
         self.robot.push(action)
         self.robot.move()
         obs, reward, info = self.settle(action)
-        return self.shown(obs), reward, False, self.taken >= self.last, dict(info)
+        end, cut = self.over(info)
+        return self.shown(obs), reward, end, cut, dict(info)
+
+    def over(self, info: Mapping[str, Any]) -> tuple[bool, bool]:
+        """Whether the episode ended, and whether it was cut."""
+        end = self.settings.end_on_success and bool(info["success"])
+        return end, not end and self.taken >= self.last
 
     def settle(self, action: Array) -> tuple[Array, float, Mapping[str, Any]]:
         """After the physics: state, reward and info."""
@@ -91,7 +98,9 @@ class Sawyer(gymnasium.Env[Any, Array]):
         """The state as the agent gets it."""
         if self.images:
             image = self.render()
-            return image if self.extra is None else {"image": image, "task": self.extra}
+            hand = {"hand": obs[:HAND].astype(np.float64)} if self.hand else {}
+            task = {} if self.extra is None else {"task": self.extra}
+            return {"image": image, **hand, **task} if hand or task else image
         return obs if self.extra is None else np.concatenate([obs, self.extra])
 
     def render(self) -> Array:
@@ -102,7 +111,8 @@ class Sawyer(gymnasium.Env[Any, Array]):
 
             s = self.settings
             hide = s.hide_goal and self.images
-            self.camera = Camera(self.robot.task_class, s.camera, s.size, hide)
+            where = s.camera_position
+            self.camera = Camera(self.robot.task_class, s.camera, s.size, hide, where)
         return self.camera.picture(self.robot)
 
     def close(self) -> None:
@@ -149,6 +159,7 @@ class Sawyers:
         if space.shape is not None:
             seen = np.empty((len(arms), *space.shape), space.dtype)
         rewards: list[float] = []
+        ends: list[bool] = []
         cuts: list[bool] = []
         infos: dict[int, Mapping[str, Any]] = {}
         for k, (arm, action) in enumerate(zip(arms, actions, strict=True)):
@@ -156,8 +167,10 @@ class Sawyers:
             obs, reward, infos[k] = arm.settle(action)
             seen[k] = arm.shown(obs)
             rewards.append(reward)
-            cuts.append(arm.taken >= arm.last)
-        return seen, rewards, [False] * len(arms), cuts, infos
+            end, cut = arm.over(infos[k])
+            ends.append(end)
+            cuts.append(cut)
+        return seen, rewards, ends, cuts, infos
 
     def close(self) -> None:
         """Let go of all of them."""

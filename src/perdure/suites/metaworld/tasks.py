@@ -15,6 +15,8 @@ from perdure.types import Task
 
 NUMBERS = 39
 """Of a state."""
+HAND = 4
+"""The first of them: where the hand is, and how far it is open."""
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -98,7 +100,7 @@ GOALS = 50
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "reward": ("v2", "v1", "sparse"),
-    "observation": ("state", "image"),
+    "observation": ("state", "image", "image+hand"),
     "goals": ("random", "fixed", "set"),
     "benchmark": tuple(BENCHMARKS),
 }
@@ -113,7 +115,8 @@ class Settings:
     reward: str = "v2"
     """``v2``: dense, 0 to 10; ``v1``: that of the first release; ``sparse``: 1 on success."""
     observation: str = "state"
-    """``state``: 39 numbers; ``image``: what a camera sees."""
+    """``state``: 39 numbers; ``image``: what a camera sees; ``image+hand``: a Dict of that and of where
+    the hand is and how far it is open, 4 numbers."""
     goals: str = "random"
     """Where goal and objects are. ``random``: the reset's seed decides; ``fixed``: always as in the
     paper; ``set``: the seed picks one of the 50 of a benchmark, and evaluation plays them in turn."""
@@ -133,6 +136,12 @@ class Settings:
     size: int = 84
     """Width and height of an image."""
     camera: str = "corner2"
+    camera_position: tuple[float, float, float] | None = None
+    """Where the camera stands, if not where Meta-World has it."""
+    end_on_success: bool = False
+    """Whether an episode ends with its first success."""
+    instruction: str = ""
+    """The task in words: a sentence, or ``about`` for the one that ``perdure ls tasks`` shows."""
     demonstrations: int = 20
     """Expert episodes in the task's data; as many others are held out."""
     noise: float = 0.1
@@ -153,8 +162,13 @@ def settings(task: Task) -> Settings:
         raise CurriculumError(
             f"{task.id}: goal must be a whole number from 0 to {GOALS - 1}, got {given['goal']!r}"
         )
-    if not isinstance(given.get("hide_goal", False), bool):
-        raise CurriculumError(f"{task.id}: hide_goal must be true or false")
+    for name in ("hide_goal", "end_on_success"):
+        if not isinstance(given.get(name, False), bool):
+            raise CurriculumError(f"{task.id}: {name} must be true or false")
+    if not isinstance(given.get("instruction", ""), str):
+        raise CurriculumError(f"{task.id}: instruction must be a sentence")
+    if given.get("camera_position") is not None:
+        given["camera_position"] = _point(task, given["camera_position"])
     noise = given.get("noise", 0.0)
     if isinstance(noise, bool) or not isinstance(noise, (int, float)) or not 0 <= noise <= 1:
         raise CurriculumError(f"{task.id}: noise must be a number from 0 to 1, got {noise!r}")
@@ -171,14 +185,23 @@ def spaces_of(chosen: Settings) -> tuple[spaces.Box | spaces.Dict, spaces.Box]:
     """Observation and action space. (Upstream declares bounds for positions that do
     not hold; no honest ones are common to all tasks.) A picture and a one-hot are a Dict."""
     actions = spaces.Box(-1.0, 1.0, (4,), np.float32)
-    if chosen.observation == "image":
+    if chosen.observation != "state":
         image = spaces.Box(0, 255, (chosen.size, chosen.size, 3), np.uint8)
-        if chosen.one_hot is None:
-            return image, actions
-        task = spaces.Box(0.0, 1.0, (chosen.one_hot[1],), np.float32)
-        return spaces.Dict({"image": image, "task": task}), actions
+        parts: dict[str, spaces.Space[Any]] = {"image": image}
+        if chosen.observation == "image+hand":
+            parts["hand"] = spaces.Box(-np.inf, np.inf, (HAND,), np.float64)
+        if chosen.one_hot is not None:
+            parts["task"] = spaces.Box(0.0, 1.0, (chosen.one_hot[1],), np.float32)
+        return (spaces.Dict(parts) if len(parts) > 1 else image), actions
     more = chosen.one_hot[1] if chosen.one_hot else 0
     return spaces.Box(-np.inf, np.inf, (NUMBERS + more,), np.float64), actions
+
+
+def _point(task: Task, value: Any) -> tuple[float, float, float]:
+    fits = isinstance(value, Sequence) and len(value) == 3
+    if not fits or not all(type(v) in (int, float) for v in value):
+        raise CurriculumError(f"{task.id}: camera_position must be [x, y, z], got {value!r}")
+    return float(value[0]), float(value[1]), float(value[2])
 
 
 def _place(task: Task, value: Any) -> tuple[int, int]:

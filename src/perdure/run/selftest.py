@@ -1,0 +1,280 @@
+"""A self-test of the whole path between environment and policy, with a policy whose success is known.
+
+An expert demonstrates episodes of a task; then a policy that does nothing but replay what the expert did is
+asked through the same path as any other: the same environment, the same pictures and numbers, the same
+wire, the same chunks. It must reach the expert's success. It also looks at what it is shown and at what
+becomes of its actions, so that a convention that is not the protocol's is found and named: a picture upside
+down, a turn with the other sign, a gripper the other way round.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from perdure import registry
+from perdure.agents._chunks import ChunkAgent
+from perdure.agents.compose import make_agent
+from perdure.agents.infer import InferAgent
+from perdure.agents.remote import RemoteAgent
+from perdure.arrays import Array
+from perdure.errors import SpecError
+from perdure.policies.interface import Interface
+from perdure.policies.wire import pack, unpack
+from perdure.run.recording import as_rows, context_for, episode_of, recorded, setup_for
+from perdure.run.vector import reset_env
+from perdure.specs import Spec
+from perdure.suite import Episode
+from perdure.types import Curriculum, Setup, Task
+
+TURNS: Mapping[str, Callable[[Array], Array]] = {
+    "upside down": lambda p: p[::-1],
+    "mirrored": lambda p: p[:, ::-1],
+    "turned by 180 degrees": lambda p: p[::-1, ::-1],
+    "turned on its side": lambda p: p.swapaxes(0, 1),
+    "with red and blue exchanged": lambda p: p[:, :, ::-1],
+}
+LIKE = 2.0
+"""Mean difference of two pictures' bytes that redrawing and resizing may make."""
+
+
+@dataclass
+class Demonstration:
+    """What an expert did in an episode, and what a policy is to be shown of it."""
+
+    episode: Episode
+    actions: Array
+    success: bool
+    shown: Mapping[str, Array]
+    """Pictures and numbers at its beginning, by the reference protocol."""
+
+
+@dataclass
+class SelfTest:
+    """What came out."""
+
+    task: str
+    demonstrated: int
+    replayed: int
+    episodes: int
+    findings: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether the path is right: the expert's success, and nothing to find fault with."""
+        return self.replayed == self.demonstrated and not self.findings
+
+
+def selftest(
+    curriculum: Spec,
+    expert: str = "",
+    reference: Spec | None = None,
+    episodes: int = 2,
+    socket: bool = True,
+    expert_params: Mapping[str, Any] | None = None,
+) -> list[SelfTest]:
+    """Test the path of an evaluation's tasks. ``reference`` is the evaluation whose conventions the policy
+    expects, the same unless it is given. ``expert`` is an agent (the suite's own), and ``expert_params`` are
+    those with which tasks show it what it needs. With ``socket`` it goes through openpi's wire."""
+    tested, known = registry.curriculum(curriculum), registry.curriculum(reference or curriculum)
+    seen = {e.task.id: e.task for e in known.blocks[0].exposures}
+    if not expert:
+        expert, expert_params = registry.suite(tested.tasks[0].suite).demonstrator()
+    if not expert:
+        raise SpecError(
+            f"suite {tested.tasks[0].suite} has no expert of its own: name an agent that can do it"
+        )
+    out = []
+    for exposure in tested.blocks[0].exposures:
+        task = exposure.task
+        demonstrations = [
+            _demonstrated(seen[task.id], known, expert, k, expert_params or {})
+            for k in range(episodes)
+        ]
+        out.append(_replayed(task, tested, known, seen[task.id], demonstrations, socket))
+    return out
+
+
+def _demonstrated(
+    task: Task, known: Curriculum, expert: str, number: int, more: Mapping[str, Any]
+) -> Demonstration:
+    """Let the expert play an episode, and look at it as the reference protocol does."""
+    own = Task(task.suite, task.name, task.variant, {**task.params, **more})
+    (setup, suite), (policy_setup, _) = setup_for(own, known), setup_for(task, known)
+    episode, face = episode_of(task, number), Interface.of(policy_setup)
+    found = recorded(make_agent(Spec.parse(expert), setup), suite, own, task, episode)
+    first = {name: array[:1] for name, array in found.observations.items()}
+    view = face.view(first.get("", first), 0, prompt="")
+    success = found.successes is not None and bool(found.successes.any())
+    return Demonstration(episode, found.actions, success, {**view.images, **view.numbers})
+
+
+class _Replayer:
+    """A policy that knows what will be asked: it gives the demonstrated actions, in the convention that
+    it expects, and writes down what it was shown."""
+
+    def __init__(self, demonstrations: Sequence[Demonstration], face: Interface) -> None:
+        self.demonstrations, self.face = demonstrations, face
+        self.played, self.at = -1, 0
+        self.seen: list[tuple[Demonstration, int, dict[str, Array]]] = []
+
+    def begin(self) -> None:
+        """The next episode."""
+        self.played, self.at = self.played + 1, 0
+
+    def infer(self, observation: Mapping[str, Any]) -> dict[str, Array]:
+        """The actions that come next."""
+        demonstration = self.demonstrations[self.played]
+        parts = {k.removeprefix("observation/"): v for k, v in observation.items() if k != "prompt"}
+        self.seen.append((demonstration, self.at, parts))
+        count = self.face.replan or 1
+        wanted = demonstration.actions[self.at : self.at + count]
+        self.at += count
+        if len(wanted) < count:  # The expert was done: what comes after does not matter.
+            last = demonstration.actions[-1:]
+            wanted = np.concatenate([wanted, np.repeat(last, count - len(wanted), axis=0)])
+        return {"actions": self.face.undone(wanted)}
+
+
+def _replayed(
+    task: Task,
+    tested: Curriculum,
+    known: Curriculum,
+    reference: Task,
+    demonstrations: Sequence[Demonstration],
+    socket: bool,
+) -> SelfTest:
+    setup, suite = setup_for(task, tested)
+    replayer = _Replayer(demonstrations, Interface.of(setup_for(reference, known)[0]))
+    done: list[tuple[Array, Array]] = []
+    solved = 0
+    with _path(setup, replayer, socket) as agent:
+        for demonstration in demonstrations:
+            replayer.begin()
+            agent.reset_memory(np.array([0]))
+            env = suite.env(task)
+            try:
+                obs, _ = reset_env(suite, env, demonstration.episode)
+                success, step, over = False, 0, False
+                while not over and step < len(demonstration.actions):
+                    action = np.asarray(
+                        agent.act(as_rows(obs), context_for(task, suite, step == 0))
+                    )[0]
+                    done.append((demonstration.actions[step], action))
+                    obs, _, end, cut, info = env.step(action)
+                    success |= bool(info.get("success", 0))
+                    over, step = end or cut, step + 1
+                solved += success
+            finally:
+                env.close()
+    findings = [*_looked(replayer.seen), *_acted(done)]
+    wished = sum(d.success for d in demonstrations)
+    return SelfTest(task.id, wished, solved, len(demonstrations), tuple(dict.fromkeys(findings)))
+
+
+@contextmanager
+def _path(setup: Setup, policy: _Replayer, socket: bool) -> Iterator[ChunkAgent]:
+    """The agent that asks the policy: here, or through a socket on this machine."""
+    if not socket:
+        yield InferAgent(setup, policy)
+        return
+    with registry.extras_named("policies"):
+        from websockets.sync.server import serve
+
+    def handle(connection: Any) -> None:
+        connection.send(pack({}))
+        for message in connection:
+            connection.send(pack(policy.infer(unpack(message))))
+
+    with serve(handle, "127.0.0.1", 0, compression=None, max_size=None) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        agent = RemoteAgent(setup, f"ws://127.0.0.1:{server.socket.getsockname()[1]}")
+        try:
+            yield agent
+        finally:
+            if agent.client is not None:
+                agent.client.close()
+            server.shutdown()
+            thread.join()
+
+
+def _looked(seen: Sequence[tuple[Demonstration, int, Mapping[str, Array]]]) -> Iterator[str]:
+    """What is wrong with what the policy was shown when its first episode began."""
+    for demonstration, at, parts in seen:
+        if at:
+            continue
+        expected = demonstration.shown
+        for name in sorted(expected.keys() - parts.keys()):
+            yield f"{name} is not shown"
+        for name in sorted(expected.keys() & parts.keys()):
+            want, has = expected[name], np.asarray(parts[name])
+            if want.ndim == 3:
+                yield from _pictured(name, want, has)
+            else:
+                yield from _numbered(name, want, has)
+
+
+def _pictured(name: str, want: Array, has: Array) -> Iterator[str]:
+    if want.shape != has.shape:
+        yield f"{name} has {has.shape[0]} pixels a side, expected {want.shape[0]}"
+        if want.shape[0] < has.shape[0] and has.shape[0] == has.shape[1]:
+            from perdure.policies.pictures import resized
+
+            has = resized(np.ascontiguousarray(has), want.shape[0])
+        if want.shape != has.shape:
+            return
+    if _apart(want, has) <= LIKE:
+        return
+    for words, turned in TURNS.items():
+        other = turned(has)
+        if other.shape == want.shape and _apart(want, other) <= LIKE:
+            yield f"{name} is {words}"
+            return
+    yield f"{name} shows something else, by {_apart(want, has):.0f} of 255 on average"
+
+
+def _apart(a: Array, b: Array) -> float:
+    return float(np.abs(a.astype(np.float64) - b).mean())
+
+
+def _numbered(name: str, want: Array, has: Array) -> Iterator[str]:
+    if want.shape != has.shape:
+        yield f"{name} has shape {has.shape}, expected {want.shape}"
+    elif not np.allclose(want, has, atol=1e-5):
+        turn = slice(3, 6)
+        rest = np.delete(want, turn), np.delete(has, turn)
+        if len(want) == 8 and np.allclose(*rest, atol=1e-5):
+            angles = [float(np.linalg.norm(v[turn])) for v in (want, has)]
+            same = abs(sum(angles) - 2 * np.pi) < 1e-3
+            how = "of the other sign: the same turn the other way round" if same else "another one"
+            yield f"{name}: the turn (axis times angle) is {how}"
+        elif np.allclose(np.sort(want), np.sort(has), atol=1e-5):
+            yield f"{name} has the same numbers in another order"
+        else:
+            yield f"{name} differs by up to {float(np.abs(want - has).max()):.3g}"
+
+
+def _acted(done: Sequence[tuple[Array, Array]]) -> Iterator[str]:
+    """What becomes of the policy's actions on their way."""
+    want, has = (np.array([pair[k] for pair in done], np.float64) for k in (0, 1))
+    grips = want[:, -1], has[:, -1]
+    if not np.allclose(want[:, :-1], has[:, :-1], atol=1e-5):
+        worst = float(np.abs(want[:, :-1] - has[:, :-1]).max())
+        yield f"actions arrive otherwise than they were sent, by up to {worst:.3g}"
+    binary = np.sign(grips[0])
+    if np.allclose(*grips, atol=1e-5):
+        return
+    if np.allclose(binary, np.sign(grips[1])):
+        if not set(np.unique(np.abs(grips[1]))) <= {0.0, 1.0}:
+            yield "the gripper's command arrives with another strength"
+        return
+    if np.allclose(binary, -np.sign(grips[1])):
+        yield "the gripper is the other way round: what opens it closes it"
+        return
+    yield "the gripper's command arrives as another one: zero-one and as-is are mixed up"
