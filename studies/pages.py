@@ -41,7 +41,6 @@ from perdure.measure.matrix import evaluation_matrix
 from perdure.measure.results import Results, measure_paper, read_all
 from perdure.measure.stats import mean_interval
 from perdure.show.figures.style import NO_DATES, drawing
-from perdure.show.live import worked
 from perdure.show.names import task_labels
 from perdure.show.report import write_report
 from perdure.store.compact import write_compact
@@ -282,7 +281,7 @@ def cost(page: Page, run: Path) -> str:
     experts = len(found.lifetimes()) - len(lives)
     seeds = sorted({i.seed for i in lives})
     folders = [found.folder.lifetime(i.id) for i in found.lifetimes()]
-    spans = [s for f in folders for s in worked(f, f.last_sign())]
+    spans = [s for f in folders for s in f.worked(f.last_sign())]
     sessions = [s for f in folders for s in f.sessions()]
     parts = [
         f"{count(len(agents_of(run)), 'agent')} × {count(len(seeds), 'lifetime')} (seed"
