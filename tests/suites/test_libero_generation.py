@@ -160,7 +160,7 @@ def test_generated_tasks_keep_every_promise(kind, made):
     """What is promised, asked of the files anew: another seed than the checks', the suite's own reset."""
     report = made[kind]
     assert len(report.names) == COUNTS[kind]
-    index = json.loads((report.folder / "index.json").read_text())
+    index = json.loads((report.folder / "tasks.json").read_text())
     assert [e["name"] for e in index["tasks"]] == list(report.names)
     for entry in index["tasks"]:
         task = Task("libero", entry["name"], params={"folder": str(report.folder), "cameras": []})
@@ -210,11 +210,11 @@ def test_the_folder_is_the_same_however_it_was_made(made, tmp_path):
     expected = {p.name: p.read_bytes() for p in made["goal"].folder.iterdir()}
     several = tmp_path / "several"
     generate(several, "goal", 2, seed=3, workers=1)
-    index = json.loads((several / "index.json").read_text())
+    index = json.loads((several / "tasks.json").read_text())
     assert len(index["tasks"]) == 2
     notes = (several / NOTES).read_bytes()
     (several / NOTES).write_bytes(notes[:-7])  # As a kill may leave it.
-    (several / "index.json").unlink()
+    (several / "tasks.json").unlink()
     generate(several, "goal", COUNTS["goal"], seed=3, workers=2)
     found = {p.name: p.read_bytes() for p in several.iterdir()}
     assert set(found) == set(expected)
@@ -402,9 +402,9 @@ def test_what_runs_is_the_file(made, tmp_path):
     path = folder / f"{name}.bddl"
     path.write_text("; changed\n" + path.read_text())
     (folder / "new").touch()
-    with pytest.raises(EnvironmentFault, match=r"is not the file that index.json lists"):
+    with pytest.raises(EnvironmentFault, match=r"is not the file that tasks.json lists"):
         SUITE.env(task)
-    (folder / "index.json").unlink()
+    (folder / "tasks.json").unlink()
     assert list(tasks_in(str(folder))) == sorted(made["object"].names)
     assert code_record([], SUITE.code(task))["world"] != before
 
@@ -419,7 +419,7 @@ def test_folders_that_are_none_are_refused(tmp_path):
         settings(Task("libero", "aa", params={"folder": str(tmp_path)}))
     with pytest.raises(CurriculumError, match="no official initial states"):
         settings(Task("libero", "a", params={"folder": str(tmp_path), "initial_states": "cycle"}))
-    (tmp_path / "index.json").write_text("[]")
+    (tmp_path / "tasks.json").write_text("[]")
     with pytest.raises(EnvironmentFault, match="no index of task files"):
         tasks_in(str(tmp_path))
 

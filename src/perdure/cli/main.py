@@ -605,7 +605,9 @@ def generate(suite: str, folder: Path, looks: tuple[str, ...], **what: Any) -> N
     """
     from perdure.cli import picturing
 
-    sys.exit(picturing.generate(suite, folder, **what, **({"looks": looks} if looks else {})))
+    if looks:
+        what["looks"] = looks
+    sys.exit(picturing.generate(suite, folder, **what))
 
 
 @main.command()

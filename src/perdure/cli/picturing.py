@@ -74,14 +74,14 @@ def tasks_of(spec: Spec) -> list[Task]:
 def draw(tasks: Sequence[Task], targets: Sequence[Path], title: str) -> int:
     """Draw tasks into pages and contact sheets; how many could not be drawn."""
     from perdure.run.pictures import draw_tasks
-    from perdure.show.gallery import Cell, contact_sheet, page
+    from perdure.show.gallery import Captioned, contact_sheet, page
     from perdure.store.files import write_output
 
     with progress("drawing") as report:
         pictures = draw_tasks(tasks, report=report)
     several = len({t.params.get("look") for t in tasks}) > 1
     cells = [
-        Cell(
+        Captioned(
             f"{p.task} ({t.params['look']})" if several else p.task,
             p.about,
             p.jpeg,

@@ -15,7 +15,7 @@ from perdure.pools import cores, worker_pool
 from perdure.registry import extras_named
 from perdure.run.vector import reset_env
 from perdure.suite import Episode
-from perdure.types import Task
+from perdure.types import Array, Task
 
 GROUP = 6
 """Neighbours that one process draws: tasks that follow each other often share a scene, and making one
@@ -80,8 +80,9 @@ def _drawn(tasks: Sequence[Task], seed: int) -> Iterator[TaskPicture]:
                 env = suite.render_env(task)
                 reset_env(suite, env, Episode.alone(seed))
                 frame = env.render()
-            except PerdureError as e:
-                yield TaskPicture(task.id, about, problem=str(e))
+            except Exception as e:  # Whatever is wrong with one, the others are drawn.
+                problem = str(e) if isinstance(e, PerdureError) else f"{type(e).__name__}: {e}"
+                yield TaskPicture(task.id, about, problem=problem)
                 continue
             # Closed only now: the next may draw with what this one has made.
             if before is not None:
@@ -97,7 +98,7 @@ def _drawn(tasks: Sequence[Task], seed: int) -> Iterator[TaskPicture]:
             before.close()
 
 
-def _jpeg(frame: np.ndarray) -> bytes:  # type: ignore[type-arg]
+def _jpeg(frame: Array) -> bytes:
     with extras_named("a gallery"):
         from PIL import Image
     stream = io.BytesIO()

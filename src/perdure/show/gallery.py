@@ -21,7 +21,7 @@ COLUMNS = 10
 
 
 @dataclass(frozen=True)
-class Cell:
+class Captioned:
     """A picture (a JPEG, or none and why) and what stands below it."""
 
     name: str
@@ -65,7 +65,7 @@ _MORE = """
 """
 
 
-def page(title: str, about: str, cells: Sequence[Cell]) -> str:
+def page(title: str, about: str, cells: Sequence[Captioned]) -> str:
     """The pictures as one HTML file, in the report's style."""
     style = Markup((TEMPLATES / "report.css").read_text("utf-8") + _MORE)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -94,7 +94,7 @@ def _address(jpeg: bytes) -> str:
     return f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}" if jpeg else ""
 
 
-def contact_sheet(cells: Sequence[Cell]) -> bytes:
+def contact_sheet(cells: Sequence[Captioned]) -> bytes:
     """The pictures as one PNG."""
     from PIL import Image, ImageDraw
 

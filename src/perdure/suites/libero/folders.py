@@ -3,7 +3,7 @@
 ::
 
     DIR/spatial-s7-000.bddl    a task; its name is the file's
-        index.json             all of them in order, with digests; without it, every .bddl file is a task
+        tasks.json             all of them in order, with digests; without it, every .bddl file is a task
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from perdure.errors import CurriculumError, EnvironmentFault, UnknownName
 from perdure.names import check_name
 
-INDEX = "index.json"
+INDEX = "tasks.json"
 ENDING = ".bddl"
 
 

@@ -148,7 +148,7 @@ _OTHERS = (
     ),
     Fixture(
         "wooden_two_layer_shelf", "shelf", _box(-0.175, 0.185, -0.085, 0.115), 0.1,
-        (("kitchen_table", 0.0, -0.27, HALF_TURN), ("kitchen_table", 0.0, 0.28, 0.0),
+        (("kitchen_table", -0.06, -0.25, HALF_TURN), ("kitchen_table", -0.06, 0.25, 0.0),
          ("study_table", 0.0, 0.28, 0.0)),
     ),
     Fixture(

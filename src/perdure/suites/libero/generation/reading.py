@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from perdure.suites.libero.generation.nouns import FIXTURES, MOVABLES, PLACES, SIDES
+from perdure.suites.libero.generation.nouns import FIXTURES, MOVABLES, PLACES, SIDES, words
 from perdure.suites.libero.problem import Problem, Relation
 from perdure.types import Array
 
@@ -27,8 +27,8 @@ BESIDE = 0.25
 """Between the middles of a thing and of the part of the surface beside it, at most."""
 
 _NOUNS: dict[str, list[str]] = {}
-for _c, _t in (*MOVABLES.items(), *FIXTURES.items()):
-    _NOUNS.setdefault(_t.words, []).append(_c)
+for _category in (*MOVABLES, *FIXTURES):
+    _NOUNS.setdefault(words(_category), []).append(_category)
 _LONGEST_FIRST = sorted(_NOUNS, key=len, reverse=True)
 
 
@@ -275,41 +275,39 @@ def _meaning(world: World, clauses: tuple[Clause, ...]) -> frozenset[Relation] |
     last = ""
     for clause in clauses:
         assert clause.owner is not None
-        if clause.owner == IT:
-            if not last:
-                return None
-        else:
-            owner = clause.owner.find(world)
-            if owner is None:
-                return None
-        if clause.verb in ("open", "close"):
-            part = last if clause.owner == IT else _part(world, owner, clause.where)
-            if part is None or not _opens(world, part):
-                return None
-            found.add(Relation(clause.verb, (part,)))
-            last = part
-            continue
-        if clause.verb in ("turn on", "turn off"):
-            kind = FIXTURES.get(world.category(owner))
-            if kind is None or not kind.switch:
-                return None
-            found.add(Relation(clause.verb.replace(" ", ""), (owner,)))
-            last = owner
-            continue
-        for phrase in clause.things:
-            thing = phrase.find(world)
-            if thing is None or world.category(thing) not in MOVABLES:
-                return None
-            relation = (
-                _into(world, clause.where, thing, last)
-                if clause.owner == IT
-                else _relation(world, clause.where, thing, owner)
-            )
-            if relation is None or thing == relation.names[1]:
-                return None
-            found.add(relation)
-        last = _place_of(world, relation.names[1])
+        owner = last if clause.owner == IT else clause.owner.find(world)
+        if not owner:
+            return None
+        asked = _asked(world, clause, owner)
+        if asked is None:
+            return None
+        found |= {*asked}
+        last = _place_of(world, asked[-1].names[-1])
     return frozenset(found)
+
+
+def _asked(world: World, clause: Clause, owner: str) -> list[Relation] | None:
+    """What one clause asks for. ``owner`` is a thing; where the clause says ``it``, maybe a part of one."""
+    it = clause.owner == IT
+    if clause.verb in ("open", "close"):
+        part = owner if it else _part(world, owner, clause.where)
+        fits = part is not None and _opens(world, part)
+        return [Relation(clause.verb, (part,))] if fits and part is not None else None
+    if clause.verb in ("turn on", "turn off"):
+        kind = FIXTURES.get(world.category(owner))
+        fits = kind is not None and kind.switch
+        return [Relation(clause.verb.replace(" ", ""), (owner,))] if fits else None
+    asked = []
+    for phrase in clause.things:
+        thing = phrase.find(world)
+        if thing is None or world.category(thing) not in MOVABLES:
+            return None
+        into = _into if it else _relation
+        relation = into(world, clause.where, thing, owner)
+        if relation is None or thing == relation.names[1]:
+            return None
+        asked.append(relation)
+    return asked
 
 
 def _opens(world: World, name: str) -> bool:

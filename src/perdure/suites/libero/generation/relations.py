@@ -74,8 +74,8 @@ def spots(scene: Builder, category: str) -> list[Spot]:
             assert a.at is not None and b.at is not None
             at = round((a.at[0] + b.at[0]) / 2, 3), round((a.at[1] + b.at[1]) / 2, 3)
             if free.fits(box, *at, gap=0.02):
-                said = words(a.category), words(b.category)
-                found.append(Spot("between", (a.name, b.name), said, at))
+                both = words(a.category), words(b.category)
+                found.append(Spot("between", (a.name, b.name), both, at))
     area = free.area
     middle = round((area.x0 + area.x1) / 2, 3), round((area.y0 + area.y1) / 2, 3)
     if free.fits(box, *middle):
