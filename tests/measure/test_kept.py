@@ -43,6 +43,7 @@ def test_what_could_be_forgotten():
 def test_a_task_that_did_not_rise_was_not_learned():
     assert never_learned({"a": 0.15, "b": 0.4}, {"a": 0.1, "b": 0.1}, UNIT) == {"a"}
     assert never_learned({"a": 0.1}, {}, UNIT) == {"a"}, "the lower bound stands for the start"
+    assert never_learned({"a": 1.0}, {"a": 1.0}, UNIT) == set(), "it was there, and can be lost"
     assert never_learned({"a": -5.0, "b": -9.0}, {"a": -9.0, "b": -9.0}, None) == {"b"}
 
 

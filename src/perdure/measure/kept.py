@@ -179,8 +179,9 @@ def _task(
 ) -> KeptTask:
     learned, last = (mean_interval([p[k] for p in seen.pairs], level, bounds) for k in (0, 1))
     low = floor if isnan(seen.before) else seen.before
-    gain = max(learned.value, last.value) - low
-    never = not isnan(gain) and gain <= LEAST * scale
+    best = max(learned.value, last.value)
+    there = bounds is not None and best > sum(bounds) / 2
+    never = not isnan(best - low) and best - low <= LEAST * scale and not there
     return KeptTask(task, seen.before, learned, last, never, seen.exposed, tuple(seen.pairs))
 
 

@@ -61,7 +61,7 @@ def forgetting(life: LifetimeData) -> Score:
     (1/|F|) Σ_{j∈F} (R[j, j] − R[end, j]), with R[j, j] the first evaluation after task j was last
     learned. F holds the tasks that were evaluated again after others had been learned, and that were
     learned at all: above what they were before any learning, by more than a tenth of the scale where
-    the measure has one. The task that was learned last is not among them.
+    the measure has one, or in its upper half. The task that was learned last is not among them.
     """
     if len(life.history.learned_tasks) < 2:
         return Score(nan, reason="one task was learned: nothing came after it")
@@ -86,10 +86,14 @@ def never_learned(
     learned: Mapping[str, float], before: Mapping[str, float], bounds: Bounds | None
 ) -> set[str]:
     """The tasks whose score did not rise above what it was before any learning: by a tenth of the scale,
-    or at all where the measure has none. Without an evaluation before, the lower bound stands for it."""
-    low = bounds[0] if bounds else nan
-    room = LEAST * (bounds[1] - bounds[0]) if bounds else 0.0
-    return {t for t, v in learned.items() if v - before.get(t, low) <= room}
+    or at all where the measure has none. Without an evaluation before, the lower bound stands for it.
+    A score in the upper half of the scale can be lost, however it came there."""
+    low, high = bounds or (nan, nan)
+    room = LEAST * (high - low) if bounds else 0.0
+    return {
+        t for t, v in learned.items()
+        if v - before.get(t, low) <= room and not v > (low + high) / 2
+    }  # fmt: skip
 
 
 @metric("summary.success", better="higher", needs=("success",), title="Success", bounds=(0.0, 1.0))
