@@ -51,6 +51,7 @@ bench: $(READY)
 	@$(BIN)/python benchmarks/spine.py
 	@$(BIN)/python benchmarks/state.py
 	@$(BIN)/python benchmarks/measure.py
+	@$(BIN)/python benchmarks/scale.py
 	@$(BIN)/python benchmarks/metaworld.py
 	@$(BIN)/python benchmarks/openloris_render.py
 	@bash benchmarks/avalanche_env.sh

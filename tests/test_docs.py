@@ -30,6 +30,7 @@ FENCE = re.compile(r"```(console|python|toml)\n(.*?)```", re.S)
         ("spaces", 5),
         ("trained", 9),
         ("policies", 6),
+        ("scale", 3),
     ],
 )
 def test_the_page_runs(page, least, tmp_path):

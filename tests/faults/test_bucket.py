@@ -38,7 +38,7 @@ from perdure.measure.sources import find
 from perdure.run.persistence import save_spec
 from perdure.run.plan import make_plan
 from perdure.run.spec import RunSpec
-from perdure.store import journal
+from perdure.store import journal, layout
 from perdure.store.bucket import BucketStore
 from perdure.store.layout import LifetimeFolder, RunFolder
 from perdure.store.log import Lifetime, LifetimeLog, sizes_of
@@ -226,7 +226,7 @@ def commits(out: UrlPath) -> int:
 
 
 PAUSED = f"{LIVES}:troubled,pause=0.08"
-SLOW = f"{LIVES}:troubled,pause=0.2"
+SLOW = f"{LIVES}:troubled,pause=0.3"
 
 
 def test_killed_and_resumed(url: UrlPath, tmp_path: Path) -> None:
@@ -247,12 +247,12 @@ def test_killed_and_resumed(url: UrlPath, tmp_path: Path) -> None:
     assert commits(url) == before
 
 
-def test_a_run_wakes_up_late(url: UrlPath, tmp_path: Path) -> None:
-    """One process sleeps, another finds no signs of life, takes over and ends the lifetime; the first
-    is told."""
+def test_a_run_wakes_up_late(url: UrlPath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one process gives signs of life, another is refused. It sleeps, and another takes over and
+    ends the lifetime; the first is told."""
     wrapper = tmp_path / "quick.py"
     wrapper.write_text(
-        "import sys\nfrom perdure.store import layout\nlayout.PACE = 0.3\n"
+        "import sys\nfrom perdure.store import layout\nlayout.PACE = 1.0\n"
         "from perdure.cli.main import main\nmain(sys.argv[1:])\n"
     )
     keys = {"curriculum": SLOW, "agents": ["random"], "checkpoint": 5}
@@ -260,14 +260,15 @@ def test_a_run_wakes_up_late(url: UrlPath, tmp_path: Path) -> None:
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     first = subprocess.Popen(command, **pipes)
     eventually(lambda: commits(url) >= 1, 60, first)
-    hasty = subprocess.Popen(command, **pipes)
-    _, refused = hasty.communicate(timeout=60)
-    assert f"is being written by process {first.pid}" in refused and hasty.returncode == 1
+    with monkeypatch.context() as m:
+        m.setattr(layout, "PACE", 2.0)
+        with pytest.raises(LockedError, match=f"is being written by process {first.pid}"):
+            LifetimeLog(url / "random/0", "random", 0)
     first.send_signal(signal.SIGSTOP)
     second = subprocess.Popen(command, **pipes)
-    _, err = second.communicate(timeout=60)
+    _, err = second.communicate(timeout=150)
     first.send_signal(signal.SIGCONT)
-    _, told_first = first.communicate(timeout=60)
+    _, told_first = first.communicate(timeout=150)
     assert (first.returncode, second.returncode) == (1, 0), told_first + err
     assert f"taken over by process {second.pid} on" in told_first
     assert statuses(url)["random/0"] == ("done", "")  # type: ignore[arg-type]

@@ -74,9 +74,10 @@ def find(path: Path, ste: Sequence[str] = (), measure: str | None = None) -> Fou
         for folder in runs:
             run = Run(folder)
             prefix = f"{folder.relative_to(path)}/" if many else ""
-            sources += _run_sources(run, prefix, given, measure)
+            infos = run.lifetimes()
+            sources += _run_sources(run, infos, prefix, given, measure)
             name = prefix.rstrip("/") or folder.name
-            curricula[name], outlines[name] = _curriculum(run)
+            curricula[name], outlines[name] = _curriculum(infos)
         return Found(path, (*sources, *missing), curricula, outlines)
     from perdure.store.l2logger.read import find_logs
 
@@ -142,9 +143,9 @@ def _difference(found: Found) -> str:
     return "".join(f"  {line}\n" for line in lines)
 
 
-def _curriculum(run: Run) -> tuple[str, tuple[str, ...]]:
-    """The fingerprint of a run's curriculum, and its blocks in words."""
-    for info in run.lifetimes():
+def _curriculum(lifetimes: Sequence[LifetimeInfo]) -> tuple[str, tuple[str, ...]]:
+    """The fingerprint of the curriculum of a run's lifetimes, and its blocks in words."""
+    for info in lifetimes:
         if not info.expert and info.status != "damaged":
             described = info.description
             outline = described.get("curriculum")
@@ -183,10 +184,11 @@ def _task(task: str, params: Mapping[str, Any]) -> str:
     return f"{task} {json.dumps(params, sort_keys=True)}" if params else task
 
 
-def _run_sources(run: Run, prefix: str, given: Experts, measure: str | None) -> list[Source]:
+def _run_sources(
+    run: Run, infos: Sequence[LifetimeInfo], prefix: str, given: Experts, measure: str | None
+) -> list[Source]:
     """Every lifelong lifetime that is planned or there, and whatever else the run lacks: what
     :func:`load` refuses."""
-    infos = run.lifetimes()
     experts, lost = read_experts(infos, measure)
     gaps = run.gaps(infos)
     lost |= {gap.id: gap.what for gap in gaps if gap.expert}

@@ -78,6 +78,8 @@ class LifetimeFolder:
         """Its folder below the run's."""
         self.store: ObjectStore = store_at(self.path, run_of(self.path))
         self._entries: dict[str, journal.Entry] = {}
+        self._looked = journal.Journal()
+        """What :meth:`trouble` found last."""
         self._beat: tuple[float, float] | None = None
         """The last sign of life from another machine, and when it was first seen."""
         self.remote = isinstance(self.path, UrlPath)
@@ -108,6 +110,7 @@ class LifetimeFolder:
             found, written = self.description(), self.journal()
         except StoreError as e:
             return str(e)
+        self._looked = written
         if found is not None:
             wrong = described.disagreement(found, self.job)
             return f"{self.described_in} {wrong}" if wrong else next(iter(written.notes), "")
@@ -249,7 +252,7 @@ class LifetimeFolder:
         another machine's signs of life go on.
         """
         trouble = self.trouble()
-        if not trouble and self.journal().done:
+        if not trouble and self._looked.done:
             return "done"
         try:
             lock = self.lock()
