@@ -1,0 +1,1 @@
+"""Episodes as others store them: LeRobotDataset and Minari, in and out."""

@@ -1,0 +1,61 @@
+"""An episode as a dataset holds it, whatever the dataset's format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from perdure.arrays import Array
+from perdure.errors import StoreError
+
+
+@dataclass(frozen=True)
+class DatasetEpisode:
+    """One episode of T steps. Every array has time as its first axis."""
+
+    observations: Mapping[str, Array]
+    """By name, T or T + 1 of each: with the last, what was seen when it was over. ``""`` is the name of
+    an observation that is a single array."""
+    actions: Array
+    rewards: Array
+    terminations: Array
+    truncations: Array
+    successes: Array | None = None
+    task: str = ""
+    """In words, or its id."""
+    seed: int | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
+    """Plain values."""
+
+    def __post_init__(self) -> None:
+        steps = len(self.actions)
+        arrays = {
+            "rewards": self.rewards,
+            "terminations": self.terminations,
+            "truncations": self.truncations,
+        }
+        if self.successes is not None:
+            arrays["successes"] = self.successes
+        for name, array in arrays.items():
+            if np.shape(array) != (steps,):
+                raise StoreError(
+                    f"{name}: expected {steps}, one for each action, got {np.shape(array)}"
+                )
+        for name, array in self.observations.items():
+            if len(array) not in (steps, steps + 1):
+                raise StoreError(
+                    f"observation {name!r}: expected {steps} or {steps + 1} steps, got {len(array)}"
+                )
+        if not steps:
+            raise StoreError("an episode needs at least one step")
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+
+def is_picture(array: Array) -> bool:
+    """Whether an array of steps is of pictures: rows, columns and three colours of bytes."""
+    return array.ndim == 4 and array.dtype == np.uint8 and array.shape[-1] == 3
