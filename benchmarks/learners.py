@@ -125,7 +125,11 @@ NOTES = (
     "it was still not learned in 60,000 steps of seed 0. The preset `persistent` (lr=1e-3, explore=20000, "
     "repeat=20), chosen with seed 0, had −136, −129 and −130 in the last three evaluations of 60,000 steps "
     "with seeds 0, 1 and 2. Whether it could be the default for all three tasks was not tried; on this one "
-    "the preset is to be measured.",
+    "the preset is measured.",
+    "",
+    "PPO's CPU: Stable-Baselines3's was measured in an earlier run, when the machine was busier, so that these "
+    "ratios are too high. Measured in turn in that run they were 3.33 (CartPole), 2.88 (Acrobot) and 2.25 (Pendulum "
+    "with a shorter horizon).",
     "",
     "SAC's CPU: at its batch of 256 about 70 % of an update are products of matrices, which both sides "
     "leave to the same library (16 of 256 × 256 × 256 here, 18 there). Updates alone, least of 40 rounds "
