@@ -20,7 +20,9 @@ PARTS = ("suites", "curricula", "agents", "strategies", "metrics", "executors")
 
 
 PURPOSES = {
-    "Run": ("run", "sweep", "check", "generate", "demos", "eval", "serve"),
+    "Run": ("run", "sweep", "check"),
+    "Evaluate policies": ("eval", "protocols", "selftest", "serve"),
+    "Make tasks and data": ("generate", "demos", "record"),
     "Look": ("watch", "view", "play", "gallery"),
     "Measure": ("measure", "compare", "leaderboard"),
     "Share": ("report", "animate", "export"),
