@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterable, Iterator
 from math import isnan
 from typing import Any
 
-import jinja2
-from markupsafe import Markup
-
 from perdure.measure.l2m import CORE
 from perdure.show.leaderboard import Board, Cell, RankedAgent, Ranking
 from perdure.show.names import ARROWS
-from perdure.show.report.page import TEMPLATES, clean, number
+from perdure.show.report.page import clean, number
 from perdure.show.sheet import Sheet
+from perdure.show.still_page import still_page
 
 
 def place_text(entry: RankedAgent) -> str:
@@ -77,19 +73,7 @@ def remarks(ranking: Ranking) -> list[str]:
     return [clean(line) for line in lines]
 
 
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{{ policy }}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="generator" content="Perdure">
-<title>{{ title }} – Perdure leaderboard</title>
-<style>{{ style }}</style>
-</head>
-<body>
-<main class="wide">
+_BODY = """
 <section class="intro"><h1>Leaderboard of <bdi>{{ title }}</bdi></h1></section>
 {% for r in rankings %}
 <section class="card">
@@ -122,9 +106,6 @@ _PAGE = """<!doctype html>
 <ul class="notes">{% for line in r.remarks %}<li>{{ line }}</li>{% endfor %}</ul></details>{% endif %}
 </section>
 {% endfor %}
-</main>
-</body>
-</html>
 """
 _MORE = """
 .place { font-size: 16px; font-weight: 620; white-space: nowrap; font-variant-numeric: tabular-nums; }
@@ -134,17 +115,10 @@ _MORE = """
 
 def html(board: Board, title: str = "") -> str:
     """The board as one HTML file that needs nothing else, in the report's style."""
-    style = Markup((TEMPLATES / "report.css").read_text("utf-8") + _MORE)
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    page = {
-        "title": title or board.path.resolve().name,
-        "rankings": [_plain(r) for r in board.rankings],
-    }
-    made = jinja2.Environment(
-        autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
-    ).from_string(_PAGE)
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    return made.render(**clean(page), style=style, policy=policy)
+    name = title or board.path.resolve().name
+    return still_page(
+        "leaderboard", _BODY, _MORE, name, rankings=[_plain(r) for r in board.rankings]
+    )
 
 
 def _plain(r: Ranking) -> dict[str, Any]:
