@@ -51,6 +51,7 @@ INNER = {
         {"sheet"},
         {"summary", "measured", "live", "leaderboard", "listing", "evaluation"},
         {"report"},
+        {"still_page"},
         {"figures", "films", "leaderboard_page", "view", "gallery"},
     ),
     "cli": (

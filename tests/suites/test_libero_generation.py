@@ -23,13 +23,15 @@ from perdure.suites.libero.env import problem_of, scene_of
 from perdure.suites.libero.folders import tasks_in
 from perdure.suites.libero.generation import KINDS, generate
 from perdure.suites.libero.generation.behaviours import TEMPLATES, Behaviour, behaviours
-from perdure.suites.libero.generation.checks import touching, world_of
+from perdure.suites.libero.generation.checks import world_of
+from perdure.suites.libero.generation.contacts import touching
 from perdure.suites.libero.generation.draft import NoRoom, problem_of_draft
 from perdure.suites.libero.generation.identity import key, official_keys
 from perdure.suites.libero.generation.kinds import family
 from perdure.suites.libero.generation.nouns import AT_HOME, FIXTURES, MOVABLES, SURFACES
-from perdure.suites.libero.generation.reading import World, meanings
+from perdure.suites.libero.generation.reading import meanings
 from perdure.suites.libero.generation.suite import NOTES, problem_with
+from perdure.suites.libero.generation.world import World
 from perdure.suites.libero.problem import Problem, Rectangle, Region, Relation, Thing
 from perdure.suites.libero.simulation import Simulation
 from perdure.suites.libero.tasks import find, officials, settings
@@ -131,7 +133,7 @@ def test_spatial_tasks_differ_in_where_two_equal_things_are(seed):
         assert len(twins) == 1 and len({d.goal[0].names[1] for d in mine}) == 1
         rest = {tuple(o for o in d.objects if o.category not in twins) for d in mine}
         assert len(rest) == 1, "only the two may be elsewhere"
-        assert len({d.language for d in mine}) > len(mine) / 3
+        assert len({d.language for d in mine}) > 2
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -218,7 +220,7 @@ def test_the_folder_is_the_same_however_it_was_made(made, tmp_path):
     generate(several, "goal", COUNTS["goal"], seed=3, workers=2)
     found = {p.name: p.read_bytes() for p in several.iterdir()}
     assert set(found) == set(expected)
-    for name in expected.keys() - {NOTES}:  # Which also has what was checked ahead.
+    for name in expected.keys() - {NOTES}:  # Which may also have what was checked ahead.
         assert found[name] == expected[name], name
 
 

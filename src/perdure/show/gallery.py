@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import io
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import jinja2
-from markupsafe import Markup
-
-from perdure.show.report.page import TEMPLATES, clean
+from perdure.show.still_page import still_page
+from perdure.store.plain import visible
 
 CELL = 200
 LINES, LINE = 4, 12
@@ -30,19 +27,7 @@ class Captioned:
     problem: str = ""
 
 
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{{ policy }}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="generator" content="Perdure">
-<title>{{ title }} – Perdure gallery</title>
-<style>{{ style }}</style>
-</head>
-<body>
-<main class="wide">
+_BODY = """
 <section class="intro"><h1><bdi>{{ title }}</bdi></h1><p class="muted">{{ about }}</p></section>
 <ul class="gallery">
 {% for c in cells %}
@@ -51,9 +36,6 @@ _PAGE = """<!doctype html>
 <div class="mono small"><bdi>{{ c.name }}</bdi></div><div>{{ c.caption }}</div></li>
 {% endfor %}
 </ul>
-</main>
-</body>
-</html>
 """
 _MORE = """
 .gallery { list-style: none; margin: 0 0 40px; padding: 0; display: grid; gap: 18px;
@@ -67,27 +49,11 @@ _MORE = """
 
 def page(title: str, about: str, cells: Sequence[Captioned]) -> str:
     """The pictures as one HTML file, in the report's style."""
-    style = Markup((TEMPLATES / "report.css").read_text("utf-8") + _MORE)
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; "
-        "form-action 'none'"
-    )
     shown = [
-        {
-            "name": clean(c.name),
-            "caption": clean(c.caption),
-            "problem": clean(c.problem),
-            "picture": _address(c.jpeg),
-        }
+        {"name": c.name, "caption": c.caption, "problem": c.problem, "picture": _address(c.jpeg)}
         for c in cells
     ]
-    made = jinja2.Environment(
-        autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
-    ).from_string(_PAGE)
-    return made.render(
-        title=clean(title), about=clean(about), cells=shown, style=style, policy=policy
-    )
+    return still_page("gallery", _BODY, _MORE, title, about=about, cells=shown)
 
 
 def _address(jpeg: bytes) -> str:
@@ -111,7 +77,7 @@ def contact_sheet(cells: Sequence[Captioned]) -> bytes:
             sheet.paste(picture.resize(size, Image.Resampling.LANCZOS), (x, y))
         text = [cell.name, *textwrap.wrap(cell.problem or cell.caption, CELL // 6)]
         for n, line in enumerate(text[:LINES]):
-            shown = clean(line).encode("latin-1", "replace").decode("latin-1")
+            shown = visible(line).encode("latin-1", "replace").decode("latin-1")
             draw.text((x + 2, y + CELL + 1 + n * LINE), shown, fill="black")
     stream = io.BytesIO()
     sheet.save(stream, "PNG", optimize=False)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
 from collections.abc import Iterable
 from math import isnan
@@ -11,15 +9,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import jinja2
-from markupsafe import Markup
-
 from perdure.measure.l2m import CORE
 from perdure.show.leaderboard import Board, Cell, RankedAgent, Ranking
 from perdure.show.names import ARROWS
-from perdure.show.report.page import TEMPLATES, clean, number
+from perdure.show.report.page import clean, number
 from perdure.show.report.tables import small_plot
 from perdure.show.sheet import Sheet
+from perdure.show.still_page import still_page
 from perdure.store.layout import REPORT
 
 
@@ -82,19 +78,7 @@ def remarks(ranking: Ranking) -> list[str]:
     return [clean(line) for line in lines]
 
 
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{{ policy }}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="generator" content="Perdure">
-<title>{{ title }} – Perdure leaderboard</title>
-<style>{{ style }}</style>
-</head>
-<body>
-<main class="wide">
+_BODY = """
 <section class="intro"><h1>Leaderboard of <bdi>{{ title }}</bdi></h1></section>
 {% for r in rankings %}
 <section class="card">
@@ -131,9 +115,6 @@ _PAGE = """<!doctype html>
 <ul class="notes">{% for line in r.remarks %}<li>{{ line }}</li>{% endfor %}</ul></details>{% endif %}
 </section>
 {% endfor %}
-</main>
-</body>
-</html>
 """
 _MORE = """
 .place { font-size: 16px; font-weight: 620; white-space: nowrap; font-variant-numeric: tabular-nums; }
@@ -144,17 +125,9 @@ _MORE = """
 def html(board: Board, title: str = "", where: Path | None = None) -> str:
     """The board as one HTML file that needs nothing else, in the report's style. It leads to the reports
     of runs that have one, as seen from the folder ``where`` it will lie."""
-    style = Markup((TEMPLATES / "report.css").read_text("utf-8") + _MORE)
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    page = {
-        "title": title or board.path.resolve().name,
-        "rankings": [_plain(r, board.path, where or board.path) for r in board.rankings],
-    }
-    made = jinja2.Environment(
-        autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
-    ).from_string(_PAGE)
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    return made.render(**clean(page), style=style, policy=policy)
+    name = title or board.path.resolve().name
+    rankings = [_plain(r, board.path, where or board.path) for r in board.rankings]
+    return still_page("leaderboard", _BODY, _MORE, name, rankings=rankings)
 
 
 def _report(runs: Path, run: str, where: Path) -> str:

@@ -21,7 +21,8 @@ from perdure.pools import cores, worker_pool
 from perdure.specs import Spec
 from perdure.suites.libero import bddl
 from perdure.suites.libero.folders import ENDING, INDEX
-from perdure.suites.libero.generation.checks import Failed, check
+from perdure.suites.libero.generation.checks import check
+from perdure.suites.libero.generation.contacts import Failed
 from perdure.suites.libero.generation.draft import Draft, NoRoom, problem_of_draft
 from perdure.suites.libero.generation.identity import Key, key, official_keys
 from perdure.suites.libero.generation.kinds import FAMILIES, family
@@ -154,8 +155,6 @@ def _accepted(
     while barren < MOST_BARREN:
         kept, stale = 0, 0
         for candidate, problem in checked(_candidates(kind, seed, number, known)):
-            if candidate.key in known:  # Since it was drawn.
-                problem = "duplicate"
             known.add(candidate.key)
             if problem:
                 rejected[problem.split(":")[0]] += 1
@@ -174,7 +173,8 @@ def _accepted(
 
 
 def _candidates(kind: str, seed: int, number: int, known: set[Key]) -> Iterator[Candidate]:
-    """The tasks of a family that are not known yet."""
+    """The tasks of a family that are not known yet, each once, however far ahead they are drawn."""
+    drawn: set[Key] = set()
     try:
         make = family(kind, seed, number)
     except NoRoom:
@@ -186,7 +186,8 @@ def _candidates(kind: str, seed: int, number: int, known: set[Key]) -> Iterator[
             continue
         problem = problem_of_draft(draft)
         identity = key(problem)
-        if identity not in known:
+        if identity not in known and identity not in drawn:
+            drawn.add(identity)
             yield Candidate(number, k, draft, problem, identity)
 
 
