@@ -293,8 +293,17 @@ def test_what_is_out_of_sight_need_not_be_drawn():
 
 @needs_assets
 @pytest.mark.slow
-def test_fast_pictures_are_nearly_the_exact_ones():
+def test_fast_pictures_are_nearly_the_exact_ones(tmp_path, monkeypatch):
+    """The lightened scene is small, and read from the cache folder the second time."""
+    monkeypatch.setenv("PERDURE_CACHE", str(tmp_path))
     exact, fast = (drawn("goal-0", "official", r, False) for r in ("exact", "fast"))
+    (kept,) = (tmp_path / "libero").iterdir()
+    assert kept.stat().st_size < 8e6
+    made = kept.stat().st_mtime_ns
+    again = drawn("goal-0", "official", "fast", False)
+    assert kept.stat().st_mtime_ns == made
+    for camera, picture in fast.items():
+        np.testing.assert_array_equal(picture, again[camera])
     for camera, picture in exact.items():
         away = np.abs(picture.astype(int) - fast[camera])
         assert 0 < away.mean() < 12, camera
