@@ -53,6 +53,8 @@ bench: $(READY)
 	@$(BIN)/python benchmarks/measure.py
 	@$(BIN)/python benchmarks/scale.py
 	@$(BIN)/python benchmarks/metaworld.py
+	@bash benchmarks/libero_env.sh
+	@$(BIN)/python benchmarks/libero.py
 	@$(BIN)/python benchmarks/openloris_render.py
 	@bash benchmarks/avalanche_env.sh
 	@$(BIN)/python benchmarks/training.py
@@ -61,4 +63,4 @@ bench: $(READY)
 	@$(BIN)/python benchmarks/learners.py
 
 clean:
-	rm -rf .venv .venv-tella .venv-l2m .venv-openpi .venv-avalanche .venv-jax build runs
+	rm -rf .venv .venv-tella .venv-l2m .venv-openpi .venv-avalanche .venv-jax .venv-libero build runs

@@ -11,6 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
+# libero.py is beside this file: do not import it in the package's place.
+sys.path = [p for p in sys.path if Path(p).resolve() != Path(__file__).resolve().parent]
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MUJOCO_GL", "egl")
 # It asks where to keep its settings, unless it finds them.

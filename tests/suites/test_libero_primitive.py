@@ -192,6 +192,31 @@ def test_the_hand_holds_what_it_takes():
     assert butter[2] > start[2] + 0.15, "lifted"
 
 
+@pytest.mark.parametrize(
+    ("name", "joint", "force", "moved"),
+    [
+        *(
+            ("goal-0", f"wooden_cabinet_1_{x}_level", -15, -0.15)
+            for x in ("top", "middle", "bottom")
+        ),
+        *(("90-22", f"white_cabinet_1_{x}_level", -15, -0.15) for x in ("top", "middle", "bottom")),
+        ("90-33", "microwave_1_microjoint", 1, 0.8),
+        ("90-20", "flat_stove_1_button", 2, 0.5),
+    ],
+)
+def test_drawers_doors_and_knobs_move_freely(name, joint, force, moved):
+    sim = simulation(name, "primitive", solves=1)
+    sim.reset(0)
+    place = sim.data.joint(joint).qpos
+    if force == -15:
+        place[0] = 0.0
+    start = float(place[0])
+    sim.data.joint(joint).qfrc_applied[0] = force
+    for _ in range(18):
+        sim.act(np.zeros(7))
+    assert (place[0] - start) / moved > 1, f"it went {place[0] - start}, not {moved}"
+
+
 def test_numbered_states_are_the_same_for_everybody():
     env = SUITE.env(primitive("goal-1", settle=0))
     states = {}
@@ -293,8 +318,17 @@ def test_what_is_out_of_sight_need_not_be_drawn():
 
 @needs_assets
 @pytest.mark.slow
-def test_fast_pictures_are_nearly_the_exact_ones():
+def test_fast_pictures_are_nearly_the_exact_ones(tmp_path, monkeypatch):
+    """The lightened scene is small, and read from the cache folder the second time."""
+    monkeypatch.setenv("PERDURE_CACHE", str(tmp_path))
     exact, fast = (drawn("goal-0", "official", r, False) for r in ("exact", "fast"))
+    (kept,) = (tmp_path / "libero").iterdir()
+    assert kept.stat().st_size < 8e6
+    made = kept.stat().st_mtime_ns
+    again = drawn("goal-0", "official", "fast", False)
+    assert kept.stat().st_mtime_ns == made
+    for camera, picture in fast.items():
+        np.testing.assert_array_equal(picture, again[camera])
     for camera, picture in exact.items():
         away = np.abs(picture.astype(int) - fast[camera])
         assert 0 < away.mean() < 12, camera

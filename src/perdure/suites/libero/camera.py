@@ -14,7 +14,7 @@ import numpy as np
 
 from perdure.errors import EnvironmentFault
 from perdure.suites._offscreen import offscreen
-from perdure.suites.libero.lighten import lighten
+from perdure.suites.libero.lightened import light_model
 from perdure.suites.libero.simulation import Simulation
 from perdure.types import Array
 
@@ -29,9 +29,8 @@ class Renderer:
     """Draws scenes that look alike."""
 
     def __init__(self, xml: str, size: int, rendering: str = "exact") -> None:
-        self.model = mujoco.MjModel.from_xml_string(xml)
-        if rendering == "fast":
-            lighten(self.model)
+        fast = rendering == "fast"
+        self.model = light_model(xml) if fast else mujoco.MjModel.from_xml_string(xml)
         self.data = mujoco.MjData(self.model)
         least = LEAST if rendering == "exact" else (0, 0)
         width, height = max(least[0], size), max(least[1], size)

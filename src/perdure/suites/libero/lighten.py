@@ -30,6 +30,11 @@ def lighten(model: Any) -> None:
     for number in range(model.ntex):
         _shrink(model, number)
     model.mat_reflectance[:] = 0
+    draw_plainly(model)
+
+
+def draw_plainly(model: Any) -> None:
+    """No smoothed edges, and round things with few corners."""
     quality = model.vis.quality
     quality.offsamples, quality.numslices, quality.numstacks, quality.numquads = 0, 16, 4, 2
 
@@ -62,9 +67,9 @@ def _smooth(model: Any, number: int, faces: Array) -> None:
     normals = model.mesh_normal[used]
     alike = faces.ravel().astype(np.int64) * 8 + (normals > 0) @ (1, 2, 4)
     _, members = np.unique(alike, return_inverse=True)
-    means = np.stack([np.bincount(members, normals[:, k]) for k in range(3)], axis=1)
-    means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-9)
-    model.mesh_normal[used] = means[members]
+    sums = np.stack([np.bincount(members, normals[:, k]) for k in range(3)], axis=1)
+    lengths = np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-9)
+    model.mesh_normal[used] = (sums / lengths)[members]
 
 
 def gathered(points: Array, cells: int) -> tuple[Array, Array]:

@@ -51,7 +51,7 @@ def _cabinet(wood: Colour, front: Colour, handle: Colour) -> Thing:
         drawer = thing.part(f"cabinet_{level}")
         _heavy(drawer)
         _joint(drawer, f"{level}_level", "slide", "0 1 0", (-0.16, 0.01), 50.0)
-        drawer.box((0.0033, -0.0745, z - 0.0003), (0.1090, 0.0040, 0.0335), front)
+        drawer.box((0.0033, -0.0745, z - 0.0003), (0.1085, 0.0040, 0.0318), front)
         drawer.box((0.0033, 0.0908, z), (0.1050, 0.0036, 0.0300), wood)
         for x in (-0.1019, 0.1089):
             drawer.box((x, 0.0111, z), (0.0024, 0.0815, 0.0300), wood)

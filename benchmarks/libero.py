@@ -1,0 +1,230 @@
+"""LIBERO's stepping, pictures, construction and memory beside upstream's. Writes results/libero.md.
+
+CPU seconds throughout: the machine may be shared. Each measurement runs in a process of its own, ours and
+upstream's in turn, and ratios are of the same run. `--quick` measures one task.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+# This file has a package's name: do not import it in its place.
+sys.path = [p for p in sys.path if Path(p).resolve() != HERE]
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("MUJOCO_GL", "egl")
+
+TASKS = ("spatial-0", "10-2")
+STEPS = 40
+SIDES = {
+    "upstream": {},
+    "official": {"look": "official"},
+    "official, 1 solve": {"look": "official", "solves": 1},
+    "official, fast": {"look": "official", "rendering": "fast", "solves": 1},
+    "primitive": {"look": "primitive"},
+    "primitive, fast": {"look": "primitive", "rendering": "fast", "solves": 1},
+}
+PICTURED = ("upstream", "official", "official, fast", "primitive", "primitive, fast")
+BLIND = ("upstream", "official", "official, 1 solve", "primitive", "primitive, fast")
+clock = time.process_time
+
+
+def memory() -> float:
+    """The most megabytes that were resident."""
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def ours(name: str, images: bool, params: dict) -> dict[str, float]:
+    """What one task costs us."""
+    import numpy as np
+
+    import perdure.suites.libero.camera  # noqa: F401 (what importing costs is no part of it)
+    from perdure.registry import suite
+    from perdure.types import Task
+
+    empty, start = memory(), clock()
+    cameras = {} if images else {"cameras": []}
+    chosen = {"settle": 0, "initial_states": "numbered", **cameras, **params}
+    env = suite("libero").env(Task("libero", name, params=chosen))
+    env.reset(seed=0, options={"episode": 0})
+    constructed = clock() - start
+    start = clock()
+    env.reset(seed=0, options={"episode": 1})
+    reset = clock() - start
+    moves = np.random.default_rng(0).uniform(-0.5, 0.5, (STEPS, 7))
+    for move in moves[:5]:
+        env.step(move)
+    start = clock()
+    for move in moves:
+        env.step(move)
+    stepped = (clock() - start) / STEPS
+    out = {
+        "construct": constructed,
+        "reset": reset,
+        "step": stepped,
+        "memory": memory(),
+        "empty": empty,
+    }
+    if not images:
+        out["bare"] = bare(env.unwrapped.simulation)
+    return out
+
+
+def bare(simulation) -> float:
+    """CPU seconds of 25 steps of MuJoCo, of which a control step consists."""
+    import mujoco
+
+    model, data = simulation.model, simulation.data
+    start = clock()
+    for _ in range(STEPS):
+        mujoco.mj_step(model, data, 25)
+    return (clock() - start) / STEPS
+
+
+def together(name: str, params: dict) -> dict[str, float]:
+    """CPU and wall seconds of one environment's step, of eight at once; in one thread and on all cores."""
+    import numpy as np
+
+    from perdure.registry import suite
+    from perdure.suite import Episode
+    from perdure.suites._threads import Team, threads
+    from perdure.types import Task
+
+    count, out = 8, {}
+    moves = np.random.default_rng(0).uniform(-0.5, 0.5, (STEPS // 2, count, 7))
+    for words, team in (("one", Team(0)), ("all", Team(threads() - 1))):
+        task = Task("libero", name, params={"settle": 0, "cameras": [], **params})
+        envs = suite("libero").batched_env(task, count)
+        envs.team = team
+        for slot in range(count):
+            envs.reset(slot, Episode.alone(slot))
+        start, wall = clock(), time.perf_counter()
+        for row in moves:
+            envs.step(range(count), list(row))
+        each = count * len(moves)
+        out |= {
+            f"{words} cpu": (clock() - start) / each,
+            f"{words} wall": (time.perf_counter() - wall) / each,
+        }
+        envs.close()
+    return out
+
+
+def side(words: str, name: str, images: bool) -> dict[str, float]:
+    """One measurement, in a process of its own."""
+    if words == "upstream":
+        sys.path.insert(0, str(HERE.parent / "src"))
+        rows = (HERE.parent / "src/perdure/suites/libero/tasks.txt").read_text().splitlines()
+        folder, file = next(r.split()[1:] for r in rows if r.split()[0] == name)
+        python = HERE.parent / ".venv-libero/bin/python"
+        command = [str(python), str(HERE / "libero_side.py"), folder, file, str(int(images))]
+    else:
+        command = [sys.executable, __file__, "--side", words, name, str(int(images))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{words}, {name}: {done.stderr[-2000:]}")
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    print(
+        f"{words}, {name}, {'with' if images else 'without'} pictures: {found}",
+        file=sys.stderr,
+        flush=True,
+    )
+    return found
+
+
+def main(names: tuple[str, ...]) -> int:
+    """Measure everything and write the page."""
+    folder = tempfile.mkdtemp(prefix="libero-bench-")
+    os.environ["PERDURE_CACHE"] = folder
+    # Lightened scenes are read from the cache folder, once they are in it.
+    first = [side("official, fast", n, True)["construct"] for n in names]
+    found = {
+        (words, images): [side(words, n, images) for n in names]
+        for images, sides in ((False, BLIND), (True, PICTURED))
+        for words in sides
+    }
+    batch = side("together", names[0], False)
+    shutil.rmtree(folder)
+
+    def mean(key: tuple[str, bool], what: str) -> float:
+        return statistics.geometric_mean(row[what] for row in found[key])
+
+    def ratio(words: str, images: bool, what: str) -> float:
+        """How many times less than upstream."""
+        return mean(("upstream", images), what) / mean((words, images), what)
+
+    lines = [
+        "# LIBERO beside the published stack",
+        "",
+        f"`make bench` writes this page. Tasks {', '.join(names)}, one environment, random actions, MuJoCo 3.3.0 on",
+        "both sides; the published stack is hf-libero 0.1.4 on robosuite 1.4.0. CPU seconds; memory is the most that",
+        "the process held. Numbers of several tasks are geometric means. *fast* is `rendering=fast` and `solves=1`.",
+        "A solve is one of the three that upstream makes in each physics step.",
+    ]
+    for images, sides in ((False, BLIND), (True, PICTURED)):
+        lines += [
+            "",
+            f"## {'Two pictures of 128 pixels a step' if images else 'Without pictures'}",
+            "",
+            "| | steps a CPU second | × upstream | construct and first reset, s | reset, ms | memory, MB |",
+            "|---|---:|---:|---:|---:|---:|",
+        ]
+        for words in sides:
+            key = words, images
+            lines.append(
+                f"| {words} | {1 / mean(key, 'step'):.1f} | {ratio(words, images, 'step'):.1f} | "
+                f"{mean(key, 'construct'):.2f} | {1e3 * mean(key, 'reset'):.0f} | {mean(key, 'memory'):.0f} |"
+            )
+    limits = {
+        w: mean((w, False), "bare") / mean((w, False), "step") for w in BLIND if w != "upstream"
+    }
+    lines += [
+        "",
+        "MuJoCo's own steps alone, without controller, sensors and goals, would take this share of a step: "
+        + "; ".join(f"{w} {share:.0%}" for w, share in limits.items())
+        + ".",
+        "",
+        "What *official, fast* draws is kept in the cache folder; the first time, with the published files to read, it "
+        f"took {statistics.geometric_mean(first):.2f} s to construct.",
+        "",
+        f"Eight environments in one batch (primitive, without pictures): {1e3 * batch['one cpu']:.1f} CPU ms a step of "
+        f"each in one thread and {1e3 * batch['all cpu']:.1f} on all cores, "
+        f"{1e3 * batch['one wall']:.1f} and {1e3 * batch['all wall']:.1f} ms by the clock "
+        f"(load of the machine meanwhile: {os.getloadavg()[0]:.0f}, on {os.cpu_count()} cores).",
+    ]
+    reached = [
+        ("steps without pictures, official look, one solve", ratio("official, 1 solve", False, "step"), "≥ 2.5", 2.5),
+        ("steps without pictures, primitive look", ratio("primitive", False, "step"), "≥ 2.5", 2.5),
+        ("steps with pictures, official look, fast", ratio("official, fast", True, "step"), "≥ 8", 8),
+        ("steps with pictures, primitive look", ratio("primitive", True, "step"), "≥ 8", 8),
+        ("construction without pictures, official look", ratio("official", False, "construct"), "≥ 5", 5),
+        ("construction with pictures, primitive look", ratio("primitive", True, "construct"), "≥ 5", 5),
+        ("construction with pictures, official look, fast", ratio("official, fast", True, "construct"), "≥ 5", 5),
+        ("reset with pictures, official look, fast", ratio("official, fast", True, "reset"), "≥ 10", 10),
+        ("reset with pictures, primitive look", ratio("primitive", True, "reset"), "≥ 10", 10),
+        ("memory with pictures, primitive look", ratio("primitive", True, "memory"), "≥ 3", 3),
+        ("memory with pictures, official look, fast", ratio("official, fast", True, "memory"), "≥ 3", 3),
+    ]  # fmt: skip
+    sys.path.insert(0, str(HERE))
+    from publish import publish
+
+    return publish("libero", lines, [(w, r, goal, r >= least) for w, r, goal, least in reached])
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--side"]:
+        words, name, images = sys.argv[2], sys.argv[3], sys.argv[4] == "1"
+        told = together(name, {}) if words == "together" else ours(name, images, SIDES[words])
+        print(json.dumps(told))
+    else:
+        sys.exit(main(TASKS[:1] if "--quick" in sys.argv else TASKS))
