@@ -100,7 +100,7 @@ def transfers(world: World, relation: Relation) -> Iterator[tuple[Grasp, Place]]
     thing, around = world.solids(name), world.others(name)
     room = Room(world, name, relation)
     doubtful: list[tuple[Grasp, Place]] = []
-    for grasp in _varied(grasps.find(thing, around, count=60), 8):
+    for grasp in grasps.find(thing, around):
         axes = easiest(grasp.axes)
         chosen = dataclasses.replace(grasp, axes=axes)
         place = room.lowered(held_by(world, name, chosen), axes)
@@ -116,7 +116,7 @@ def transfers(world: World, relation: Relation) -> Iterator[tuple[Grasp, Place]]
             poses = (
                 list(grasps.DOWNWARD) if turn is None else [turned(turn) @ a for a in leaning[2:]]
             )
-            for grasp in _varied(grasps.find(thing, around, poses, count=30), 6):
+            for grasp in grasps.find(thing, around, poses, count=5):
                 for axes in (grasp.axes, grasp.axes @ FLIP):
                     if abs(twist(axes)) > TWISTED:
                         continue
@@ -144,21 +144,6 @@ def _ways_in(world: World, zone: str) -> list[Array]:
         if not solids.inside(line, 0.01).any():
             free.append(way)
     return free
-
-
-def _varied(found: list[Grasp], count: int) -> list[Grasp]:
-    """Grasps that differ from one another, the best first."""
-    chosen: list[Grasp] = []
-    for grasp in found:
-        if all(
-            np.linalg.norm(grasp.position - t.position) > 0.015
-            or abs(grasp.axes[:, 0] @ t.axes[:, 0]) < 0.9
-            for t in chosen
-        ):
-            chosen.append(grasp)
-            if len(chosen) == count:
-                break
-    return chosen
 
 
 def move(world: World, relation: Relation, skip: int = 0) -> Script:
