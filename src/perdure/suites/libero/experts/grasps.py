@@ -23,6 +23,8 @@ PAD_Z = (-0.012, 0.005)
 GAP = 0.012
 """Between two parts of a thing that are grasped on their own, as the two sides of a bowl."""
 MARGIN = 0.002
+SLIPPERY = 0.02
+"""How skew a part may lie between the pads, in metres."""
 ENOUGH = 3
 """Grasps for which there is no room, within two centimetres, after which no others are looked at there."""
 BACK = (0.0, 0.05, 0.10)
@@ -146,8 +148,10 @@ def _along(points: Array, weight: Array, axes: Array) -> list[Grasp]:
                     continue
                 middle = np.array([(x0 + x1) / 2, y, z])
                 away = np.linalg.norm((middle - centre)[:2])
-                depth = min(float(np.ptp(part[:, 2])), 0.016)
-                score = 2 * depth - away - 2 * _skew(part, y) - 0.3 * width
+                depth, skew = min(float(np.ptp(part[:, 2])), 0.016), _skew(part, y)
+                if skew > SLIPPERY:
+                    continue
+                score = 2 * depth - away - 2 * skew - 0.3 * width
                 found.append(Grasp(axes @ middle, axes, OPEN, width, float(score)))
     return found
 
@@ -162,10 +166,12 @@ def _parts(xs: Array) -> list[tuple[float, float]]:
 
 
 def _skew(part: Array, y: float) -> float:
-    """How differently a part lies on the two halves of a pad: a slanting side slips."""
+    """How unlike the two halves of a pad find a part, and how far from the pads' middles they touch it:
+    a slanting side slips, and so does one that is touched at an edge."""
     left, right = part[part[:, 1] < y], part[part[:, 1] >= y]
     if len(left) < 2 or len(right) < 2:
         return 0.01
-    return float(
-        abs(left[:, 0].min() - right[:, 0].min()) + abs(left[:, 0].max() - right[:, 0].max())
-    )
+    slant = abs(left[:, 0].min() - right[:, 0].min()) + abs(left[:, 0].max() - right[:, 0].max())
+    first = part[part[:, 0] < part[:, 0].min() + 0.003, 1]
+    last = part[part[:, 0] > part[:, 0].max() - 0.003, 1]
+    return float(slant + 2 * (abs(first.mean() - y) + abs(last.mean() - y)))

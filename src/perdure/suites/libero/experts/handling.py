@@ -42,6 +42,12 @@ CLEAR = 0.025
 LEANS = tuple(np.deg2rad(a) for a in (40, 60, 75))
 """Of a hand that pushes things into shelves."""
 FLIP = np.diag([-1.0, -1.0, 1.0])
+SLANTING = tuple(
+    turned(a) @ axes
+    for a in np.arange(0, 2 * np.pi, np.pi / 4)
+    for axes in grasps.leaning(np.array([1.0, 0.0, 0.0]), np.deg2rad(30))
+)
+"""Axes of hands that lean a little, for where there is no room above."""
 HOME = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
 """The hand's axes in its first posture, about."""
 
@@ -100,14 +106,18 @@ def transfers(world: World, relation: Relation) -> Iterator[tuple[Grasp, Place]]
     thing, around = world.solids(name), world.others(name)
     room = Room(world, name, relation)
     doubtful: list[tuple[Grasp, Place]] = []
-    for grasp in grasps.find(thing, around):
-        axes = easiest(grasp.axes)
-        chosen = dataclasses.replace(grasp, axes=axes)
-        place = room.lowered(held_by(world, name, chosen), axes)
-        if place is not None and place.fits and not place.drop:
-            yield chosen, place
-        elif place is not None:
-            doubtful.append((chosen, place))
+    found = False
+    for poses in (grasps.DOWNWARD, SLANTING):
+        for grasp in grasps.find(thing, around, poses):
+            chosen = dataclasses.replace(grasp, axes=easiest(grasp.axes))
+            place = room.lowered(held_by(world, name, chosen), chosen.axes)
+            if place is not None and place.fits and not place.drop:
+                found = True
+                yield chosen, place
+            elif place is not None:
+                doubtful.append((chosen, place))
+        if found or any(place.fits for _, place in doubtful):
+            break
     doubtful.sort(key=lambda d: (not d[1].fits, d[1].drop))
     ways = [] if target in world.bodies else _ways_in(world, target)
     for way in ways if not doubtful else ():
