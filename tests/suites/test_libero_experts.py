@@ -63,7 +63,6 @@ def test_a_bar_is_grasped_across_and_not_through_what_stands_beside_it():
     for grasp in find(bar, wall):
         local = (wall.surface(0.01) - grasp.position) @ grasp.axes
         assert not hits_gripper(gripper(grasp.opening), local)
-    assert not find(box((0, 0, 0), (0.1, 0.1, 0.1)), free), "too wide for the hand"
 
 
 def test_turns():

@@ -54,8 +54,8 @@ def collect(
     pool = ProcessPoolExecutor(workers, get_context("spawn")) if workers > 1 else None
     try:
         for number, task in enumerate(tasks):
-            path, attributes = suite(task.suite).demonstration_file(task)
-            path = out / path
+            name, attributes = suite(task.suite).demonstration_file(task)
+            path = out / name
             if _whole(path, per_task):
                 made.append(path)
                 continue

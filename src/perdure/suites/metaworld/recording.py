@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from perdure.errors import SpecError
+from perdure.errors import SpecError, UnknownName
 from perdure.seeds import rng_for
 from perdure.suite import Demonstration
 from perdure.suites._demonstrations import SUFFIX
@@ -30,8 +30,6 @@ def tasks_named(name: str, params: Mapping[str, Any]) -> Sequence[Task]:
             raise SpecError(f"Meta-World's tasks show one camera, got {', '.join(cameras)}")
         given |= {"observation": "image", "camera": cameras[0]}
     if name != ALL and name not in NAMES:
-        from perdure.errors import UnknownName
-
         raise UnknownName("metaworld task", name, (*NAMES, ALL))
     return [Task("metaworld", n, params=given) for n in (NAMES if name == ALL else (name,))]
 
@@ -61,7 +59,8 @@ def demonstrate(task: Task, seed: int) -> Demonstration | None:
     plain = dataclasses.replace(
         chosen, reward="v2", observation="state", hide_goal=False, one_hot=None, persist=1
     )
-    env, expert = Sawyer(task.name, plain), ENV_POLICY_MAP[f"{task.name}-v3"]()
+    policy: Any = ENV_POLICY_MAP[f"{task.name}-v3"]
+    env, expert = Sawyer(task.name, plain), policy()
     picture = _picture_of(env, chosen) if chosen.observation == "image" else None
     noise = rng_for(seed, "noise").normal(0, chosen.noise, (chosen.horizon, 4))
     obs = env.begin(seed)

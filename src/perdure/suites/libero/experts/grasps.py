@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,10 @@ PAD_Z = (-0.012, 0.005)
 GAP = 0.012
 """Between two parts of a thing that are grasped on their own, as the two sides of a bowl."""
 MARGIN = 0.002
+SLIPPERY = 0.02
+"""How skew a part may lie between the pads, in metres."""
+ENOUGH = 3
+"""Grasps for which there is no room, within two centimetres, after which no others are looked at there."""
 BACK = (0.0, 0.05, 0.10)
 """Metres before a grasp where the hand must have room too."""
 
@@ -69,7 +74,7 @@ def find(
     orientations: Iterable[Array] = DOWNWARD,
     openings: Sequence[float] = (OPEN, NARROW),
     heavy: Array | None = None,
-    count: int = 12,
+    count: int = 8,
 ) -> list[Grasp]:
     """Grasps of a thing, the best first. ``heavy`` is where its weight is, its middle by default."""
     low, high = thing.extent()
@@ -77,21 +82,32 @@ def find(
     points = thing.outside(0.005)
     reach = float(np.linalg.norm(high - low) / 2 + 0.25)
     near = around.near(weight, reach)
-    obstacles = near.skin(0.008)
+    obstacles = near.skin(0.01)
     obstacles = obstacles[np.linalg.norm(obstacles - weight, axis=1) < reach]
     found: list[Grasp] = []
     for axes in orientations:
         found += _along(points, weight, axes)
     found.sort(key=lambda g: -g.score)
-    free: list[Grasp] = []
+    own, free, failures = thing.skin(0.007), list[Grasp](), Counter[tuple[int, ...]]()
     shapes = {q: gripper(q) for q in openings}
     for grasp in found:
-        opening = _opening(grasp, points, obstacles, near, shapes)
+        cell = (id(grasp.axes), *np.floor(grasp.position / 0.02).astype(int).tolist())
+        if failures[cell] == ENOUGH or any(alike(grasp, other) for other in free):
+            continue
+        opening = _opening(grasp, own, obstacles, near, shapes)
         if opening is not None:
             free.append(dataclasses.replace(grasp, opening=opening))
             if len(free) == count:
                 break
+        else:
+            failures[cell] += 1
     return free
+
+
+def alike(one: Grasp, other: Grasp) -> bool:
+    """Whether two grasps are about the same."""
+    near = bool(np.abs(one.position - other.position).max() < 0.015)
+    return near and float(np.abs(one.axes[:, 0] @ other.axes[:, 0])) > 0.9
 
 
 def _opening(
@@ -132,8 +148,10 @@ def _along(points: Array, weight: Array, axes: Array) -> list[Grasp]:
                     continue
                 middle = np.array([(x0 + x1) / 2, y, z])
                 away = np.linalg.norm((middle - centre)[:2])
-                depth = min(float(np.ptp(part[:, 2])), 0.016)
-                score = 2 * depth - away - 2 * _skew(part, y) - 0.3 * width
+                depth, skew = min(float(np.ptp(part[:, 2])), 0.016), _skew(part, y)
+                if skew > SLIPPERY:
+                    continue
+                score = 2 * depth - away - 2 * skew - 0.3 * width
                 found.append(Grasp(axes @ middle, axes, OPEN, width, float(score)))
     return found
 
@@ -148,10 +166,12 @@ def _parts(xs: Array) -> list[tuple[float, float]]:
 
 
 def _skew(part: Array, y: float) -> float:
-    """How differently a part lies on the two halves of a pad: a slanting side slips."""
+    """How unlike the two halves of a pad find a part, and how far from the pads' middles they touch it:
+    a slanting side slips, and so does one that is touched at an edge."""
     left, right = part[part[:, 1] < y], part[part[:, 1] >= y]
     if len(left) < 2 or len(right) < 2:
         return 0.01
-    return float(
-        abs(left[:, 0].min() - right[:, 0].min()) + abs(left[:, 0].max() - right[:, 0].max())
-    )
+    slant = abs(left[:, 0].min() - right[:, 0].min()) + abs(left[:, 0].max() - right[:, 0].max())
+    first = part[part[:, 0] < part[:, 0].min() + 0.003, 1]
+    last = part[part[:, 0] > part[:, 0].max() - 0.003, 1]
+    return float(slant + 2 * (abs(first.mean() - y) + abs(last.mean() - y)))

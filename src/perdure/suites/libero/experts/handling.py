@@ -42,6 +42,12 @@ CLEAR = 0.025
 LEANS = tuple(np.deg2rad(a) for a in (40, 60, 75))
 """Of a hand that pushes things into shelves."""
 FLIP = np.diag([-1.0, -1.0, 1.0])
+SLANTING = tuple(
+    turned(a) @ axes
+    for a in np.arange(0, 2 * np.pi, np.pi / 4)
+    for axes in grasps.leaning(np.array([1.0, 0.0, 0.0]), np.deg2rad(30))
+)
+"""Axes of hands that lean a little, for where there is no room above."""
 HOME = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
 """The hand's axes in its first posture, about."""
 
@@ -100,14 +106,18 @@ def transfers(world: World, relation: Relation) -> Iterator[tuple[Grasp, Place]]
     thing, around = world.solids(name), world.others(name)
     room = Room(world, name, relation)
     doubtful: list[tuple[Grasp, Place]] = []
-    for grasp in _varied(grasps.find(thing, around, count=60), 8):
-        axes = easiest(grasp.axes)
-        chosen = dataclasses.replace(grasp, axes=axes)
-        place = room.lowered(held_by(world, name, chosen), axes)
-        if place is not None and place.fits and not place.drop:
-            yield chosen, place
-        elif place is not None:
-            doubtful.append((chosen, place))
+    found = False
+    for poses in (grasps.DOWNWARD, SLANTING):
+        for grasp in grasps.find(thing, around, poses):
+            chosen = dataclasses.replace(grasp, axes=easiest(grasp.axes))
+            place = room.lowered(held_by(world, name, chosen), chosen.axes)
+            if place is not None and place.fits and not place.drop:
+                found = True
+                yield chosen, place
+            elif place is not None:
+                doubtful.append((chosen, place))
+        if found or any(place.fits for _, place in doubtful):
+            break
     doubtful.sort(key=lambda d: (not d[1].fits, d[1].drop))
     ways = [] if target in world.bodies else _ways_in(world, target)
     for way in ways if not doubtful else ():
@@ -116,7 +126,7 @@ def transfers(world: World, relation: Relation) -> Iterator[tuple[Grasp, Place]]
             poses = (
                 list(grasps.DOWNWARD) if turn is None else [turned(turn) @ a for a in leaning[2:]]
             )
-            for grasp in _varied(grasps.find(thing, around, poses, count=30), 6):
+            for grasp in grasps.find(thing, around, poses, count=5):
                 for axes in (grasp.axes, grasp.axes @ FLIP):
                     if abs(twist(axes)) > TWISTED:
                         continue
@@ -144,21 +154,6 @@ def _ways_in(world: World, zone: str) -> list[Array]:
         if not solids.inside(line, 0.01).any():
             free.append(way)
     return free
-
-
-def _varied(found: list[Grasp], count: int) -> list[Grasp]:
-    """Grasps that differ from one another, the best first."""
-    chosen: list[Grasp] = []
-    for grasp in found:
-        if all(
-            np.linalg.norm(grasp.position - t.position) > 0.015
-            or abs(grasp.axes[:, 0] @ t.axes[:, 0]) < 0.9
-            for t in chosen
-        ):
-            chosen.append(grasp)
-            if len(chosen) == count:
-                break
-    return chosen
 
 
 def move(world: World, relation: Relation, skip: int = 0) -> Script:

@@ -26,6 +26,8 @@ TURN_COST = 0.02
 """Metres from the middle that a radian of turning is worth."""
 TWISTED = np.deg2rad(115)
 """How far the hand may be turned from its first posture before the wrist ends."""
+THICK = 0.003
+"""Metres by which all is taken for thicker, lest boards of a few millimetres be passed in one step."""
 ENOUGH = 12
 """Places where a thing rests that are looked at for one where the hand fits too."""
 DROPS = (0.03, 0.06, 0.09, 0.12)
@@ -183,10 +185,10 @@ class Room:
         height = top - float(shape[:, 2].min()) + 0.01
         if env.inside(shape + np.array([*spot[:2], height])).any():
             return None
-        step = 4 * FALL
+        step = 2 * FALL
         while step > FALL / 2:
             lower = height - step
-            if env.inside(shape + np.array([*spot[:2], lower])).any():
+            if env.inside(shape + np.array([*spot[:2], lower]), THICK).any():
                 step /= 2
             else:
                 height = lower
@@ -227,9 +229,10 @@ class Room:
             for spot, _ in inwards:
                 for height in np.arange(-0.07, 0.071, 0.01):
                     origin = spot + height * LEVEL
-                    if not will_hold(self.world, self.relation, origin) or not self._slides(
-                        shape + origin, way
-                    ):
+                    if not will_hold(self.world, self.relation, origin):
+                        continue
+                    solids = held.solids.moved(turned_axes, origin - offset)
+                    if not self._slides(shape + origin, solids, way):
                         continue
                     position = origin - offset
                     if self.fits(turned_axes, position, -way):
@@ -238,10 +241,19 @@ class Room:
                     break
         return best
 
-    def _slides(self, shape: Array, way: Array) -> bool:
-        return not any(
-            self.env.inside(shape - far * way, 0.002).any() for far in (0.0, 0.05, 0.1, 0.15, RUN)
-        )
+    def _slides(self, shape: Array, solids: Solids, way: Array) -> bool:
+        """Whether a thing touches nothing on its way in: neither its points what is around, nor the
+        points of that, boards being thin, it."""
+        low, high = solids.extent()
+        for far in (0.0, 0.04, 0.08, 0.12, 0.17, RUN):
+            if self.env.inside(shape - far * way, 0.002).any():
+                return False
+            near = self.skin[
+                ((self.skin > low - far * way) & (self.skin < high - far * way)).all(1)
+            ]
+            if solids.inside(near + far * way, 0.001).any():
+                return False
+        return True
 
 
 def held_by(world: World, name: str, grasp: Grasp) -> Held:

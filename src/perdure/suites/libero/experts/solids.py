@@ -61,9 +61,10 @@ class Solids:
     def corners(self) -> Array:
         """Eight of each: n × 8 × 3."""
         signs = np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, -1).T
-        return self.middles[:, None] + np.einsum(
+        ends: Array = self.middles[:, None] + np.einsum(
             "nij,nkj->nki", self.axes, signs[None] * self.halves[:, None]
         )
+        return ends
 
     def extent(self) -> tuple[Array, Array]:
         """The least and the greatest coordinates."""
@@ -163,14 +164,15 @@ def gripper(opening: float) -> Solids:
     ``opening`` is from the middle to the inside of a finger, at most 4 cm.
     """
     q = opening
-    sides = [
-        tuple(sorted((s * a, s * b))) for s in (-1, 1) for a, b in ((q, q + 0.026), (q, q + 0.018))
-    ]
+
+    def finger(side: int, thick: float) -> tuple[float, float]:
+        return (q, q + thick) if side > 0 else (-q - thick, -q)
+
     return _solids(
-        (sides[0], (-0.011, 0.011), (-0.045, -0.022)),
-        (sides[1], (-0.011, 0.011), (-0.022, 0.010)),
-        (sides[2], (-0.011, 0.011), (-0.045, -0.022)),
-        (sides[3], (-0.011, 0.011), (-0.022, 0.010)),
+        (finger(-1, 0.026), (-0.011, 0.011), (-0.045, -0.022)),
+        (finger(-1, 0.018), (-0.011, 0.011), (-0.022, 0.010)),
+        (finger(1, 0.026), (-0.011, 0.011), (-0.045, -0.022)),
+        (finger(1, 0.018), (-0.011, 0.011), (-0.022, 0.010)),
         ((-0.102, 0.102), (-0.022, 0.022), (-0.080, -0.031)),
         ((-0.104, 0.104), (-0.032, 0.032), (-0.125, -0.080)),
         ((-0.060, 0.060), (-0.060, 0.060), (-0.260, -0.125)),
