@@ -41,7 +41,7 @@ def _over_stages(found: Sequence[tuple[Moment, str]]) -> Score:
 
 
 @metric(
-    "cw.performance", better="higher", needs=("learning", "evaluations"), title="Final performance",
+    "cw.performance", better="higher", needs=("learning", "evaluations"), title="Final performance (CW)",
     bounds="measure",
 )  # fmt: skip
 def performance(life: LifetimeData) -> Score:
@@ -55,7 +55,7 @@ def performance(life: LifetimeData) -> Score:
 
 
 @metric(
-    "cw.forgetting", better="lower", needs=("learning", "evaluations"), title="Forgetting",
+    "cw.forgetting", better="lower", needs=("learning", "evaluations"), title="Forgetting (CW)",
     bounds="difference", keeping=True,
 )  # fmt: skip
 def forgetting(life: LifetimeData) -> Score:

@@ -171,12 +171,16 @@ def headline(known: Sequence[Metric], tasks: Iterable[str], adapted: bool = Fals
 
 def distinct(names: Iterable[str], scores: Sequence[Mapping[str, Score]]) -> list[str]:
     """Those of some metrics that have a value, without those that say the same as one before them in
-    every lifetime, such as the success that a benchmark calls its own."""
-    out: dict[tuple[float | None, ...], str] = {}
+    every lifetime, such as the success that a benchmark calls its own. L2M's core stays whole."""
+    out: list[str] = []
+    said: set[tuple[float | None, ...]] = set()
     for name in with_a_value(names, scores):
         values = (s[name].value if name in s else nan for s in scores)
-        out.setdefault(tuple(None if isnan(v) else round(v, 12) for v in values), name)
-    return list(out.values())
+        key = tuple(None if isnan(v) else round(v, 12) for v in values)
+        if key not in said or name in CORE:
+            out.append(name)
+        said.add(key)
+    return out
 
 
 def with_a_value(names: Iterable[str], scores: Sequence[Mapping[str, Score]]) -> list[str]:

@@ -83,13 +83,14 @@ def against_experts(life: Prepared) -> dict[str, Score]:
     why_not: dict[str, str] = dict(life.curveless)
     no_ratio: dict[str, str] = {}
     shorter, falling, weak, capped = [], [], [], []
-    for task in life.curves:
+    for task in (*life.curves, *life.examined):
         runs = [run for run in life.experts.get(task, ()) if run]
         if not runs:
             none = not life.experts.get(task)
             why_not[task] = "no single-task expert" if none else "its expert was not measured on it"
             continue
-        curve, rolling = joined(life.curve(task)), life.rolling(life.curve(task))
+        mine = life.curve(task) if task in life.curves else life.examined[task]
+        curve, rolling = joined(mine), life.rolling(mine)
         best, needed = saturation(rolling, life.tie(task))
         areas, speeds = [], []
         for run in runs:
@@ -100,14 +101,18 @@ def against_experts(life: Prepared) -> dict[str, Score]:
             speeds.append(quotient(best, their_best) * (they_needed / needed))
             shorter += [task] if len(theirs) < len(curve) else []
             weak += [task] if best < WEAK * their_best else []
-            capped += [task] if _capped(life, task, run, best - their_best) else []
+            capped += [task] if _capped(life, task, mine, run, best - their_best) else []
         falling += [task] if rise(curve) < -life.tie(task) else []
         for found, per_task in ((areas, relative), (speeds, efficient)):
             if any(isnan(v) for v in found):
                 no_ratio[task] = "performance is not positive, so it has no ratio: normalise it"
             else:
                 per_task[task] = float(np.mean(found))
-    cut = [f"{names(dict.fromkeys(shorter))}: compared over the expert's fewer experiences"]
+    told = [f"{names(dict.fromkeys(shorter))}: compared over the expert's fewer experiences"]
+    told = told if shorter else []
+    if any(task in relative for task in life.examined):
+        by_play = names(task for task in life.examined if task in relative)
+        told.append(f"{by_play}: evaluations after its lessons stand for its learning curve")
     doubts = {
         "the learning curve falls, so its maximum is not what learning led to": falling,
         f"saturates under {WEAK:.0%} of an expert": weak,
@@ -116,9 +121,7 @@ def against_experts(life: Prepared) -> dict[str, Score]:
     doubtful = [f"{names(dict.fromkeys(t))}: {text}" for text, t in doubts.items() if t]
     why_not |= no_ratio
     return {
-        "rp": over_tasks(
-            relative, _without(why_not, relative), NOTHING, notes=cut if shorter else ()
-        ),
+        "rp": over_tasks(relative, _without(why_not, relative), NOTHING, notes=told),
         "se": over_tasks(efficient, _without(why_not, efficient), NOTHING, notes=doubtful),
     }
 
@@ -127,10 +130,12 @@ def _without(why: Mapping[str, str], values: Mapping[str, float]) -> dict[str, s
     return {task: reason for task, reason in why.items() if task not in values}
 
 
-def _capped(life: Prepared, task: str, run: Sequence[Section], apart: float) -> bool:
+def _capped(
+    life: Prepared, task: str, mine: Sequence[Section], run: Sequence[Section], apart: float
+) -> bool:
     """Whether clamping put learner and expert at one height."""
     high = life.limits[task].high
-    above = all(max(s.raw.max() for s in part) > high for part in (life.curve(task), run))
+    above = all(max(s.raw.max() for s in part) > high for part in (mine, run))
     return life.options.clamp and above and abs(apart) <= life.tie(task)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from perdure.arrays import Array
 from perdure.errors import MeasureError
-from perdure.measure.l2m.sections import Section, by_task, cut, cut_expert, joined
+from perdure.measure.l2m.sections import Section, by_task, cut, cut_expert, examined, joined
 from perdure.measure.l2m.smoothing import OFFSET, SCALE, SHORTEST, WINDOWS, Window, smooth_centred
 from perdure.measure.stats import LARGEST
 from perdure.store.history import History
@@ -90,6 +90,9 @@ class Prepared:
     """Evaluations that count, by task: where anything is asleep, only those asleep."""
     experts: Mapping[str, tuple[tuple[Section, ...], ...]]
     """For each task the learning of each expert run; empty where that was not measured."""
+    examined: Mapping[str, tuple[Section, ...]]
+    """For tasks whose learning rows hold no score: what each lesson led to (:func:`examined`). Then
+    ``experts`` holds the same of them."""
     limits: Mapping[str, Limits]
     options: PaperOptions
     measure: str
@@ -191,9 +194,16 @@ def prepare(history: History, options: PaperOptions) -> Prepared:
     measure = options.measure or history.measure
     raw = cut(history, measure, options.smoothing, options.window)
     mine = by_task(raw)
+    unscored = {
+        task: examined(raw, task)
+        for task, own in mine.items()
+        if any(s.learning for s in own) and not any(s.learning and len(s.raw) for s in own)
+    }
     experts = {
         task: tuple(
-            cut_expert(e, task, measure, options.smoothing, options.window)
+            _examined_expert(e, task, measure)
+            if task in unscored
+            else cut_expert(e, task, measure, options.smoothing, options.window)
             for e in history.experts.get(task, ())
         )
         for task in mine
@@ -213,12 +223,21 @@ def prepare(history: History, options: PaperOptions) -> Prepared:
             task: tuple(tuple(_processed(s, scale[task], options) for s in run) for run in runs)
             for task, runs in experts.items()
         },
+        examined={
+            task: tuple(_processed(s, scale[task], options) for s in lessons)
+            for task, lessons in unscored.items()
+            if lessons
+        },
         limits=scale,
         options=options,
         measure=measure,
         learned_before=frozenset(history.tasks[t] for t in np.unique(history.task[before])),
         notes=(*_odd_values(history, measure), *_odd_limits(scale, mine)),
     )
+
+
+def _examined_expert(expert: History, task: str, measure: str) -> tuple[Section, ...]:
+    return examined(cut(expert, measure), task) if measure in expert.columns else ()
 
 
 def _scale(task: str, rows: Sequence[Array], options: PaperOptions) -> Limits:

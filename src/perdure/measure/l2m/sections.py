@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -143,3 +143,19 @@ def cut_expert(
     return tuple(
         s for s in sections if s.learning and not s.asleep and s.task == task and len(s.raw)
     )
+
+
+def examined(sections: Iterable[Section], task: str) -> tuple[Section, ...]:
+    """What each lesson of a task led to: the mean of its first evaluation after it, before anything else
+    is learned; one value a lesson. The learning curve where learning rows hold no score, as those of
+    imitation, which is scored by playing."""
+    found: list[Section] = []
+    lesson: Section | None = None
+    for s in sections:
+        if s.learning:
+            lesson = s if s.task == task and not s.asleep else None
+        elif lesson is not None and s.task == task and not s.asleep and len(s.raw):
+            scored = np.array([s.raw.mean()])
+            found.append(replace(lesson, raw=scored, values=scored))
+            lesson = None
+    return tuple(found)
