@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 from click.testing import CliRunner
 
@@ -25,6 +26,7 @@ from perdure.run.spec import RunSpec
 from perdure.store.journal import Commit
 from perdure.store.layout import LifetimeFolder
 from perdure.store.log import Lifetime
+from perdure.store.rows import Row
 from perdure.store.run import Run
 from perdure.testing.agents import read_rows
 
@@ -176,6 +178,22 @@ def same(run: Path, expected: Snapshot) -> None:
 def statuses(run: Path) -> dict[str, tuple[str, str]]:
     """Status and error of each lifetime."""
     return {i.id: (i.status, i.error) for i in Run(run).lifetimes()}
+
+
+# Commits of a lifetime that nobody lives.
+
+
+def row(exp: int, who: int) -> Row:
+    """A row that tells who wrote it."""
+    return Row(
+        exp, 0, True, "learn", True, 0, "toy/x", "", "", 0, exp, exp, who, 0, 1, exp, "complete",
+        True, False, float(who), None, None, None, None, None,
+    )  # fmt: skip
+
+
+def saved(who: int, n: int) -> dict[str, Any]:
+    """Small and large, half of it the same for everybody."""
+    return {"own": np.full(9, 100 * who + n), "large": np.full(40_000, float(n))}
 
 
 # The calls by which anything reaches the disk.

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import object_stores
 import pytest
 from helpers import (
@@ -26,7 +25,9 @@ from helpers import (
     done,
     eventually,
     finish,
+    row,
     run_here,
+    saved,
     snapshot,
     spawn,
     statuses,
@@ -42,7 +43,6 @@ from perdure.store import journal, layout
 from perdure.store.bucket import BucketStore
 from perdure.store.layout import LifetimeFolder, RunFolder
 from perdure.store.log import Lifetime, LifetimeLog, sizes_of
-from perdure.store.rows import Row
 from perdure.store.run import Run
 from perdure.store.urls import UrlPath, is_url, output_beside, place
 
@@ -160,17 +160,6 @@ def test_a_thousand_races_for_a_journal(url: UrlPath) -> None:
     assert min(map(len, won)) > 20, "no race: one of them was always first"
     found = journal.read(BucketStore(url)).sessions
     assert [s.token for s in found] == [won[a[0]][n] for n, a in enumerate(authors)]
-
-
-def row(exp: int, who: int) -> Row:
-    return Row(
-        exp, 0, True, "learn", True, 0, "toy/x", "", "", 0, exp, exp, who, 0, 1, exp, "complete",
-        True, False, float(who), None, None, None, None, None,
-    )  # fmt: skip
-
-
-def saved(who: int, n: int) -> dict[str, Any]:
-    return {"own": np.full(9, 100 * who + n), "large": np.full(40_000, float(n))}
 
 
 def test_writers_race_for_a_lifetime(url: UrlPath) -> None:

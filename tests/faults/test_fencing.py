@@ -22,8 +22,10 @@ from helpers import (
     committed,
     done,
     eventually,
+    row,
     run_here,
     same,
+    saved,
     snapshot,
     statuses,
 )
@@ -33,7 +35,6 @@ from perdure.store import journal, log
 from perdure.store.disk import DiskStore
 from perdure.store.lock import Lock
 from perdure.store.log import Lifetime, LifetimeLog, sizes_of
-from perdure.store.rows import Row
 
 ROUNDS = 120
 """Of each kind of race."""
@@ -43,18 +44,6 @@ ROUNDS = 120
 def no_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     """What keeps writers apart must not be the lock."""
     monkeypatch.setattr(Lock, "acquire", lambda self: None)
-
-
-def row(exp: int, who: int) -> Row:
-    return Row(
-        exp, 0, True, "learn", True, 0, "toy/x", "", "", 0, exp, exp, who, 0, 1, exp, "complete",
-        True, False, float(who), None, None, None, None, None,
-    )  # fmt: skip
-
-
-def saved(who: int, n: int) -> dict[str, Any]:
-    """Small and large, half of it the same for everybody."""
-    return {"own": np.full(9, 100 * who + n), "large": np.full(40_000, float(n))}
 
 
 def live(path: Path, who: int, commits: int, barrier: Any, seed: int) -> int:

@@ -82,7 +82,7 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Measured:
+class StepCost:
     """What one lifetime took for each step of its curriculum."""
 
     seconds: float
@@ -102,9 +102,9 @@ class Costs:
         self.plan, self.amounts = plan, Amounts(plan)
 
     @cached_property
-    def _here(self) -> dict[tuple[str, str], list[Measured]]:
+    def _here(self) -> dict[tuple[str, str], list[StepCost]]:
         """By agent and expert task."""
-        found: dict[tuple[str, str], list[Measured]] = {}
+        found: dict[tuple[str, str], list[StepCost]] = {}
         folder = RunFolder(self.plan.path)
         begun = folder.begun(job.id for job in self.plan.jobs)
         for job in self.plan.jobs:
@@ -114,10 +114,10 @@ class Costs:
         return found
 
     @cached_property
-    def _beside(self) -> dict[str, list[Measured]]:
+    def _beside(self) -> dict[str, list[StepCost]]:
         """By agent: lifetimes of the same agent on the same curriculum, whatever its length, in the
         runs beside this one."""
-        found: dict[str, list[Measured]] = {}
+        found: dict[str, list[StepCost]] = {}
         for k, path in enumerate(_runs_beside(self.plan.path)):
             if k == BESIDE:
                 break
@@ -126,7 +126,7 @@ class Costs:
                     found.setdefault(label, []).append(there)
         return found
 
-    def _in(self, path: Path) -> Iterator[tuple[str, Measured]]:
+    def _in(self, path: Path) -> Iterator[tuple[str, StepCost]]:
         folder = RunFolder(path)
         try:
             spec = folder.spec()
@@ -149,7 +149,7 @@ class Costs:
             for measured in _measured(lifetime, steps, path):
                 yield mine[theirs[place.agent]], measured
 
-    def known(self, job: Job) -> list[Measured]:
+    def known(self, job: Job) -> list[StepCost]:
         """What tells most of a job: lifetimes of its agent and task; of its agent, experts of experts;
         of its agent; of its agent in the runs beside this one. Empty if there is none."""
         here = self._here
@@ -188,7 +188,7 @@ def longest_first(plan: Plan, jobs: Sequence[Job]) -> list[Job]:
     return sorted(jobs, key=seconds, reverse=True)
 
 
-def _measured(folder: LifetimeFolder, steps: float, source: Path) -> Iterable[Measured]:
+def _measured(folder: LifetimeFolder, steps: float, source: Path) -> Iterable[StepCost]:
     """What a lifetime took, if it tells."""
     try:
         progress = folder.progress()
@@ -202,7 +202,7 @@ def _measured(folder: LifetimeFolder, steps: float, source: Path) -> Iterable[Me
     elapsed = progress.get("elapsed") or 0.0
     busy = (progress.get("cpu") or 0.0) / elapsed if elapsed > 0 else 1.0
     done = steps * fraction
-    return [Measured(spent / done, spent * busy / done, grows / done, fixed, source)]
+    return [StepCost(spent / done, spent * busy / done, grows / done, fixed, source)]
 
 
 def _runs_beside(path: Path) -> Iterator[Path]:

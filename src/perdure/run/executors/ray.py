@@ -233,7 +233,7 @@ def run_one(
     run: str,
     job_id: str,
     cwd: str,
-    flags: Mapping[str, bool],
+    flags: Mapping[str, Any],
     patience: Mapping[str, Any],
     cpus: float,
 ) -> tuple[str, str, str]:
