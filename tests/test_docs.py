@@ -29,7 +29,7 @@ FENCE = re.compile(r"```(console|python|toml)\n(.*?)```", re.S)
         ("extending", 9),
         ("spaces", 5),
         ("trained", 9),
-        ("policies", 6),
+        ("policies", 5),
         ("scale", 3),
     ],
 )

@@ -44,7 +44,6 @@ def evaluate(
     given = {k: v for k, v in flags.items() if v is not None}
     spec = evaluation_run(chosen, curriculum, out=out, **given)
     screen = SafeConsole(stderr=True, quiet=quiet)
-    began = time.monotonic()
     try:
         with interruptible():
             plan = replace(make_plan(spec), mix_code=mix_code)
@@ -54,6 +53,7 @@ def evaluate(
             left = [job for job in plan.jobs if not _is_done(plan, job)]
             if preflight and left:
                 _preflight(plan, {job.agent for job in left}, quiet)
+            began = time.monotonic()
             with LiveView(plan.path, SafeConsole(stderr=True, quiet=quiet)):
                 outcomes = execute(plan, video=video, prepared=True)
     except Interrupted as e:

@@ -61,7 +61,8 @@ def evaluated(run: Run) -> list[EvaluatedPolicy]:
         rows += [row for row in info.read().rows() if not row.learning]
         folder = run.folder.lifetime(info.id)
         for film in (folder.films() or {}).get("films", ()):
-            films.setdefault(film["task"], []).append(folder.film_path(film["file"]))
+            path, mine = folder.film_path(film["file"]), films.setdefault(film["task"], [])
+            mine += [] if path in mine else [path]  # One film may be the first and the best.
     return [EvaluatedPolicy(name, r, f, measure) for name, (r, f) in found.items() if r]
 
 
