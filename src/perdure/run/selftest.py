@@ -44,7 +44,7 @@ LIKE = 2.0
 
 
 @dataclass
-class Demonstration:
+class ReplayedEpisode:
     """What an expert did in an episode, and what a policy is to be shown of it."""
 
     episode: Episode
@@ -102,7 +102,7 @@ def selftest(
 
 def _demonstrated(
     task: Task, known: Curriculum, expert: str, number: int, more: Mapping[str, Any]
-) -> Demonstration:
+) -> ReplayedEpisode:
     """Let the expert play an episode, and look at it as the reference protocol does."""
     own = Task(task.suite, task.name, task.variant, {**task.params, **more})
     (setup, suite), (policy_setup, _) = setup_for(own, known), setup_for(task, known)
@@ -111,17 +111,17 @@ def _demonstrated(
     first = {name: array[:1] for name, array in found.observations.items()}
     view = face.view(first.get("", first), 0, prompt="")
     success = found.successes is not None and bool(found.successes.any())
-    return Demonstration(episode, found.actions, success, {**view.images, **view.numbers})
+    return ReplayedEpisode(episode, found.actions, success, {**view.images, **view.numbers})
 
 
 class _Replayer:
     """A policy that knows what will be asked: it gives the demonstrated actions, in the convention that
     it expects, and writes down what it was shown."""
 
-    def __init__(self, demonstrations: Sequence[Demonstration], face: Interface) -> None:
+    def __init__(self, demonstrations: Sequence[ReplayedEpisode], face: Interface) -> None:
         self.demonstrations, self.face = demonstrations, face
         self.played, self.at = -1, 0
-        self.seen: list[tuple[Demonstration, int, dict[str, Array]]] = []
+        self.seen: list[tuple[ReplayedEpisode, int, dict[str, Array]]] = []
 
     def begin(self) -> None:
         """The next episode."""
@@ -146,7 +146,7 @@ def _replayed(
     tested: Curriculum,
     known: Curriculum,
     reference: Task,
-    demonstrations: Sequence[Demonstration],
+    demonstrations: Sequence[ReplayedEpisode],
     socket: bool,
 ) -> SelfTest:
     setup, suite = setup_for(task, tested)
@@ -204,7 +204,7 @@ def _path(setup: Setup, policy: _Replayer, socket: bool) -> Iterator[ChunkAgent]
             thread.join()
 
 
-def _looked(seen: Sequence[tuple[Demonstration, int, Mapping[str, Array]]]) -> Iterator[str]:
+def _looked(seen: Sequence[tuple[ReplayedEpisode, int, Mapping[str, Array]]]) -> Iterator[str]:
     """What is wrong with what the policy was shown when its first episode began."""
     for demonstration, at, parts in seen:
         if at:
