@@ -38,7 +38,7 @@ from perdure.suites.libero.tasks import find, officials, settings
 from perdure.types import Task
 
 SUITE = suite("libero")
-COUNTS = {"spatial": 4, "object": 3, "goal": 4, "all": 5}
+COUNTS = {"spatial": 8, "object": 6, "goal": 8, "all": 10}
 
 
 def drafts(kind, seed, most=12, families=4):
