@@ -6,6 +6,7 @@ upstream's in turn, and ratios are of the same run. `--quick` measures one task.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shutil
@@ -37,47 +38,30 @@ BLIND = ("upstream", "official", "official, 1 solve", "primitive", "primitive, f
 clock = time.process_time
 
 
-def memory() -> float:
-    """The most megabytes that were resident."""
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def beside(module: str):
+    """A module of this folder."""
+    sys.path.append(str(HERE))
+    try:
+        return importlib.import_module(module)
+    finally:
+        sys.path = [p for p in sys.path if Path(p).resolve() != HERE]
 
 
 def ours(name: str, images: bool, params: dict) -> dict[str, float]:
     """What one task costs us."""
-    import numpy as np
-
     import perdure.suites.libero.camera  # noqa: F401 (what importing costs is no part of it)
     from perdure.registry import suite
     from perdure.types import Task
 
-    empty, start = memory(), clock()
     cameras = {} if images else {"cameras": []}
     chosen = {"settle": 0, "initial_states": "numbered", **cameras, **params}
-    env = suite("libero").env(Task("libero", name, params=chosen))
-    env.reset(seed=0, options={"episode": 0})
-    constructed = clock() - start
-    start = clock()
-    env.reset(seed=0, options={"episode": 1})
-    reset = clock() - start
-    moves = np.random.default_rng(0).uniform(-0.5, 0.5, (STEPS, 7))
-    for move in moves[:5]:
-        env.step(move)
-    start = clock()
-    for move in moves:
-        env.step(move)
-    stepped = (clock() - start) / STEPS
-    out = {
-        "construct": constructed,
-        "reset": reset,
-        "step": stepped,
-        "memory": memory(),
-        "empty": empty,
-    }
+    env, found = beside("libero_side").timed(
+        lambda: suite("libero").env(Task("libero", name, params=chosen)),
+        lambda env, number: env.reset(seed=0, options={"episode": number}),
+    )
     if not images:
-        out["bare"] = bare(env.unwrapped.simulation)
-    return out
+        found["bare"] = bare(env.unwrapped.simulation)
+    return found
 
 
 def bare(simulation) -> float:
@@ -123,7 +107,6 @@ def together(name: str, params: dict) -> dict[str, float]:
 def side(words: str, name: str, images: bool) -> dict[str, float]:
     """One measurement, in a process of its own."""
     if words == "upstream":
-        sys.path.insert(0, str(HERE.parent / "src"))
         rows = (HERE.parent / "src/perdure/suites/libero/tasks.txt").read_text().splitlines()
         folder, file = next(r.split()[1:] for r in rows if r.split()[0] == name)
         python = HERE.parent / ".venv-libero/bin/python"
@@ -166,7 +149,8 @@ def main(names: tuple[str, ...]) -> int:
     lines = [
         "# LIBERO beside the published stack",
         "",
-        f"`make bench` writes this page. Tasks {', '.join(names)}, one environment, random actions, MuJoCo 3.3.0 on",
+        f"`make bench` writes this page (this one: {' '.join(['benchmarks/libero.py', *sys.argv[1:]])}). Tasks: "
+        f"{', '.join(names)}; one environment, random actions, MuJoCo 3.3.0 on",
         "both sides; the published stack is hf-libero 0.1.4 on robosuite 1.4.0. CPU seconds; memory is the most that",
         "the process held. Numbers of several tasks are geometric means. *fast* is `rendering=fast` and `solves=1`.",
         "A solve is one of the three that upstream makes in each physics step.",
@@ -215,10 +199,9 @@ def main(names: tuple[str, ...]) -> int:
         ("memory with pictures, primitive look", ratio("primitive", True, "memory"), "≥ 3", 3),
         ("memory with pictures, official look, fast", ratio("official, fast", True, "memory"), "≥ 3", 3),
     ]  # fmt: skip
-    sys.path.insert(0, str(HERE))
-    from publish import publish
-
-    return publish("libero", lines, [(w, r, goal, r >= least) for w, r, goal, least in reached])
+    return beside("publish").publish(
+        "libero", lines, [(w, r, goal, r >= least) for w, r, goal, least in reached]
+    )
 
 
 if __name__ == "__main__":

@@ -15,12 +15,12 @@ from pathlib import Path
 sys.path = [p for p in sys.path if Path(p).resolve() != Path(__file__).resolve().parent]
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MUJOCO_GL", "egl")
-# It asks where to keep its settings, unless it finds them.
-os.environ["LIBERO_CONFIG_PATH"] = tempfile.mkdtemp()
 STEPS = 40
 
 
 def settings():
+    """It asks where to keep its settings, unless it finds them."""
+    os.environ.setdefault("LIBERO_CONFIG_PATH", tempfile.mkdtemp())
     import importlib.util
 
     root = Path(importlib.util.find_spec("libero").submodule_search_locations[0]) / "libero"
@@ -49,21 +49,18 @@ def made(folder, file, images):
     )  # fmt: skip
 
 
-def measured(folder, file, images):
+def timed(make, reset):
+    """CPU seconds to construct, to reset and to step an environment, and the memory it took."""
     import numpy as np
 
     clock = time.process_time
-    settings()
-    import libero.libero.envs.env_wrapper  # noqa: F401 (what importing costs is no part of it)
-
     empty, start = memory(), clock()
-    env = made(folder, file, images)
-    env.seed(0)
-    env.reset()
+    env = make()
+    reset(env, 0)
     constructed = clock() - start
     start = clock()
-    env.reset()
-    reset = clock() - start
+    reset(env, 1)
+    again = clock() - start
     moves = np.random.default_rng(0).uniform(-0.5, 0.5, (STEPS, 7))
     for move in moves[:5]:
         env.step(move)
@@ -71,13 +68,26 @@ def measured(folder, file, images):
     for move in moves:
         env.step(move)
     stepped = (clock() - start) / STEPS
-    return {
+    found = {
         "construct": constructed,
-        "reset": reset,
+        "reset": again,
         "step": stepped,
         "memory": memory(),
         "empty": empty,
     }
+    return env, found
+
+
+def measured(folder, file, images):
+    settings()
+    import libero.libero.envs.env_wrapper  # noqa: F401 (what importing costs is no part of it)
+
+    def reset(env, number):
+        if number == 0:
+            env.seed(0)
+        env.reset()
+
+    return timed(lambda: made(folder, file, images), reset)[1]
 
 
 if __name__ == "__main__":
