@@ -14,8 +14,6 @@ from perdure.types import Array, Curriculum, Examples, Setup, Task
 if TYPE_CHECKING:
     import gymnasium
 
-    from perdure.agent import Agent
-
 
 class Data(Protocol):
     """What a task offers to data exposures."""
@@ -79,8 +77,8 @@ class Suite(Protocol):
         """``count`` environments stepped by one call, or None: then they are made by ``env``."""
         return None
 
-    def expert(self, setup: Setup) -> Agent:
-        """The agent that plays the suite's scripted experts: ``perdure run -a expert``."""
+    def expert(self, setup: Setup) -> Any:
+        """The :class:`~perdure.agent.Agent` that plays the suite's scripted experts: ``perdure run -a expert``."""
         raise SpecError(f"suite {self.name} has no scripted experts")
 
     def demonstration_tasks(self, name: str, params: Mapping[str, Any]) -> Sequence[Task]:

@@ -18,7 +18,7 @@ def demos(
 ) -> int:
     """Collect demonstrations and say where they are."""
     from perdure.registry import suite
-    from perdure.run.demos import Collected, collect
+    from perdure.run.demos import CollectionProgress, collect
 
     name, found, rest = what.partition("/")
     if not found or not rest:
@@ -26,7 +26,7 @@ def demos(
     tasks = suite(name).demonstration_tasks(rest, params)
     shown = 0.0
 
-    def note(p: Collected) -> None:
+    def note(p: CollectionProgress) -> None:
         nonlocal shown
         if p.done < p.wanted and time.monotonic() < shown + EVERY:
             return

@@ -21,13 +21,13 @@ from perdure.seeds import seed_for
 from perdure.suites._demonstrations import DemonstrationFile, assemble, h5, write_one
 from perdure.types import Task
 
-PARTS = "_episodes"
+PARTS = "_unfinished"
 TRIES = 4
 """Attempts for each demonstration, at most."""
 
 
 @dataclass(frozen=True)
-class Collected:
+class CollectionProgress:
     """How far a collection is."""
 
     task: Task
@@ -45,7 +45,7 @@ def collect(
     per_task: int,
     seed: int = 0,
     workers: int = 1,
-    note: Callable[[Collected], None] = lambda _: None,
+    note: Callable[[CollectionProgress], None] = lambda _: None,
 ) -> list[Path]:
     """Files of ``per_task`` successful episodes of each task, made or found whole."""
     h5()
@@ -67,7 +67,7 @@ def collect(
 
             def tell(done: int, failed: int, task: Task = task, clock: _Clock = clock) -> None:
                 note(
-                    Collected(
+                    CollectionProgress(
                         task,
                         done,
                         per_task,

@@ -26,8 +26,6 @@ TURN_COST = 0.02
 """Metres from the middle that a radian of turning is worth."""
 TWISTED = np.deg2rad(115)
 """How far the hand may be turned from its first posture before the wrist ends."""
-THICK = 0.003
-"""Metres by which all is taken for thicker, lest boards of a few millimetres be passed in one step."""
 ENOUGH = 12
 """Places where a thing rests that are looked at for one where the hand fits too."""
 DROPS = (0.03, 0.06, 0.09, 0.12)
@@ -163,7 +161,7 @@ class Room:
             origin = np.array([spot[0], spot[1], height])
             if will_hold(self.world, self.relation, origin):
                 position = origin - offset
-                if self.fits(turned_axes, position):
+                if self._goes(held, turned_axes, position):
                     return Place(position, turned_axes, True)
                 resting.append((position, turned_axes))
                 if len(resting) == ENOUGH:
@@ -171,9 +169,21 @@ class Room:
         # Into what is deep a thing is dropped.
         for drop in DROPS if self.relation.predicate == "in" else ():
             for position, turned_axes in resting:
-                if self.fits(turned_axes, position + drop * LEVEL):
+                if self._goes(held, turned_axes, position + drop * LEVEL):
                     return Place(position + drop * LEVEL, turned_axes, True, drop=drop)
         return Place(*resting[0], False) if resting else None
+
+    def _goes(self, held: Held, axes: Array, position: Array) -> bool:
+        """Whether there is room for the hand, and no thin wall in what it holds."""
+        if not self.fits(axes, position):
+            return False
+        for raised in (0.006, 0.03, 0.06):
+            solids = held.solids.moved(axes, position + raised * LEVEL)
+            low, high = solids.extent()
+            near = self.skin[((self.skin > low) & (self.skin < high)).all(1)]
+            if solids.inside(near, -0.001).any():
+                return False
+        return True
 
     def rest(self, shape: Array, spot: Array) -> float | None:
         """The height of the origin at which a shape about it comes to rest when it is lowered."""
@@ -185,16 +195,13 @@ class Room:
         height = top - float(shape[:, 2].min()) + 0.01
         if env.inside(shape + np.array([*spot[:2], height])).any():
             return None
-        step = 2 * FALL
-        while step > FALL / 2:
-            lower = height - step
-            if env.inside(shape + np.array([*spot[:2], lower]), THICK).any():
-                step /= 2
-            else:
-                height = lower
-                if height < spot[2] - 0.3:
-                    return None
-        return float(height)
+        # In steps that no board is thin enough to be passed in.
+        while height > spot[2] - 0.3:
+            lower = height - FALL
+            if env.inside(shape + np.array([*spot[:2], lower])).any():
+                return float(height)
+            height = lower
+        return None
 
     def fits(self, axes: Array, position: Array, back: Array | None = None) -> bool:
         """Whether the opened gripper touches nothing, there and on its way back, which is up."""
