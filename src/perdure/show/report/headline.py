@@ -40,7 +40,8 @@ def chosen(study: Study) -> list[Metric]:
 def without_value(study: Study) -> list[Record]:
     """The core metrics, or all of a few, that no lifetime has, with the reason."""
     out: list[Record] = []
-    leads = [m.name for m in study.metrics] if len(study.metrics) <= FEW else CORE
+    first = ("summary.final", "summary.forgetting", *CORE)
+    leads = [m.name for m in study.metrics] if len(study.metrics) <= FEW else first
     for m in study.metrics:
         scores = study.scores(m.name).values()
         if m.name in leads and all(isnan(s.value) for s in scores):
