@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from perdure import registry
 from perdure.cli.terminal import say, tell
-from perdure.errors import Interrupted, SpecError
+from perdure.errors import Interrupted, SpecError, UnknownName
 from perdure.show.screen import SafeConsole
 from perdure.specs import Spec
 
@@ -61,8 +61,11 @@ def run(
     failed = [o for o in outcomes if o.status == "failed"]
     finished = Run(plan.path)
     if not quiet and len(failed) < len(outcomes):
-        by_task(finished).show()
-        summarise(finished)[0].show()
+        try:
+            by_task(finished).show()
+            summarise(finished)[0].show()
+        except UnknownName as e:
+            tell(f"no table, since nothing was scored: {e}")  # Regression on data: only a loss.
     _tell_repeats(finished, [o.job.id for o in outcomes if o.status == "done"], quiet)
     for o in failed:
         tell(f"failed: {o.job.id}: {o.error}")
