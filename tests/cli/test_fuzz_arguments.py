@@ -37,6 +37,7 @@ OUTS = (
 )  # fmt: skip
 FORMATS = ("csv", "json", "parquet", "l2logger", "tensorboard", "compact", "safetensors")
 RUN = ("run", "toy/check", "-q", "-a", "random", "-o", "new", "--executor", "serial")
+EVAL = ("eval", "metaworld/reach", "-p", "random", "-n", "1", "--set", "horizon=2", "-q", "-o", "new", "--executor", "serial")  # fmt: skip
 SWEEP = ("sweep", "toy/check", "-a", "random", "--search", "x=int(1,2)", "-o", "tuned", "-t", "1")
 
 
@@ -90,12 +91,21 @@ def cases(here: Path) -> list[tuple[str, ...]]:
         out += [("gallery", name), ("leaderboard", "good", "--curriculum", name)]
         out += [(v, "good", "--metric", name) for v in ("measure", "leaderboard", "compare")]
         out += [("compare", "good", "--baseline", name), ("measure", "good", "-p", name)]
+        out += [("eval", name, *EVAL[2:]), (*EVAL[:3], name, *EVAL[4:])]
+        out += [(*EVAL, flag, name) for flag in ("--protocol", "--set")]
+        out += [("protocols", name), ("protocols", "libero", name), ("selftest", name)]
+        out += [
+            ("record", name, "-o", "new"),
+            ("record", "metaworld/reach", "-p", name, "-o", "file"),
+        ]
+        out += [("serve", name), ("serve", "random", "--for", name, "--host", "nowhere")]
         out += [(v, "logs", "--ste", name) for v in ("measure", "compare", "report")]
     out += [("run", p.name, "-o", "new", "-q") for p in here.glob("*.toml")]
     out += [("run", f"{'x' * 300}.toml"), ("run", "nowhere.toml"), ("run",), ("measure",)]
     for number in NUMBERS:
         out += [(*RUN, flag, number) for flag in ("-n", "-s", "--envs", "--checkpoint")]
         out += [("play", "good", flag, number) for flag in ("-n", "-s", "--commit")]
+        out += [(*EVAL, flag, number) for flag in ("-s", "--envs", "--timeout", "--lifetimes")]
         out += [("measure", "good", "-w", number), ("view", "nowhere", "--port", number)]
         out += [("generate", "libero", "new", f, number, "--kind", "x") for f in ("-n", "-s")]
     out += [(*RUN[:-1], executor) for executor in EXECUTORS]

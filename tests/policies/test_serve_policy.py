@@ -1,7 +1,10 @@
 """A policy of ours behind openpi's protocol: for our client, and for the real openpi-client."""
 
 import json
+import re
+import signal
 import subprocess
+import sys
 import threading
 import urllib.request
 from contextlib import contextmanager
@@ -167,3 +170,30 @@ def test_pictures_are_resized_as_the_real_client_does(tmp_path):
     for k in range(4):
         theirs = np.load(tmp_path / f"{k}-out.npy")
         assert (resized(np.load(tmp_path / f"{k}.npy"), 224) == theirs).all(), k
+
+
+def test_the_command_serves_until_it_is_told_to_stop():
+    command = [
+        sys.executable,
+        "-m",
+        "perdure",
+        "serve",
+        "random",
+        "--for",
+        "metaworld/reach",
+        "--port",
+        "0",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            address = re.search(r"ws://127\.0\.0\.1:\d+", process.stdout.readline())[0]
+            client = connect(address)
+            assert (
+                client.batch == 8 and client.metadata["perdure"]["protocol"]["name"] == "official"
+            )
+            views = [View({}, {"state": np.zeros(39)}, "", slot=k) for k in range(3)]
+            assert [chunk.shape for chunk in client.infer(views)] == [(1, 4)] * 3
+            client.close()
+        finally:
+            process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0

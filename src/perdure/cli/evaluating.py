@@ -124,6 +124,8 @@ def protocols(suite: str | None, names: Sequence[str]) -> int:
             for protocol in registry.suite(name).protocols().values():
                 say(f"{name}: {protocol}")
         return 0
+    if not registry.is_suite(suite):
+        raise UnknownName("suite", suite, registry.entries("suites"))
     known = registry.suite(suite).protocols()
     if not known:
         raise SpecError(f"suite {suite} has no evaluation protocols")

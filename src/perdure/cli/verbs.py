@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 from perdure.cli.terminal import remark, say, tell
-from perdure.errors import Interrupted, SpecError
+from perdure.errors import Interrupted, SpecError, UnknownName
 from perdure.show.screen import SafeConsole
 from perdure.specs import Spec
 
@@ -73,9 +73,12 @@ def run(
     failed = [o for o in outcomes if o.status == "failed"]
     finished = Run(plan.path)
     if not quiet and shard is None and len(failed) < len(outcomes):
-        by_task(finished).show()
-        summarise(finished)[0].show()
-        remark(kept_sentence(finished))
+        try:
+            by_task(finished).show()
+            summarise(finished)[0].show()
+            remark(kept_sentence(finished))
+        except UnknownName as e:
+            tell(f"no table, since nothing was scored: {e}")  # Regression on data: only a loss.
     _tell_repeats(finished, [o.job.id for o in outcomes if o.status == "done"], quiet)
     for o in failed:
         tell(f"failed: {o.job.id}: {o.error}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -59,3 +60,16 @@ class DatasetEpisode:
 def is_picture(array: Array) -> bool:
     """Whether an array of steps is of pictures: rows, columns and three colours of bytes."""
     return array.ndim == 4 and array.dtype == np.uint8 and array.shape[-1] == 3
+
+
+def new_folder(out: str | Path) -> Path:
+    """A folder for a dataset: one that is empty, or is made now."""
+    root = Path(out)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        taken = any(root.iterdir())
+    except (OSError, ValueError) as e:
+        raise StoreError(f"{out!r:.80} cannot be the folder of a dataset: {e}") from e
+    if taken:
+        raise StoreError(f"{root} is not empty, and nothing is overwritten: name another folder")
+    return root

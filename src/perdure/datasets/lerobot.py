@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from perdure.arrays import Array
-from perdure.datasets.episodes import DatasetEpisode, is_picture
+from perdure.datasets.episodes import DatasetEpisode, is_picture, new_folder
 from perdure.errors import StoreError
 from perdure.policies.pictures import decoded, encoded
 
@@ -55,9 +55,7 @@ def write_lerobot(
     """Write episodes as a new LeRobotDataset. They may come one after another: one at a time is held."""
     import pyarrow.parquet as pq
 
-    root = Path(out)
-    if root.exists() and any(root.iterdir()):
-        raise StoreError(f"{root} is not empty, and nothing is overwritten: name another folder")
+    root = new_folder(out)
     if type(fps) is not int or fps < 1:
         raise StoreError(f"fps must be a whole number of at least 1, got {fps!r}")
     writer: Any = None

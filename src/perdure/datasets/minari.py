@@ -22,7 +22,7 @@ import pyarrow as pa
 from gymnasium import spaces
 
 from perdure.arrays import Array
-from perdure.datasets.episodes import DatasetEpisode
+from perdure.datasets.episodes import DatasetEpisode, new_folder
 from perdure.errors import StoreError
 
 FORMAT = "parquet"
@@ -45,9 +45,7 @@ def write_minari(
     ``code_permalink``."""
     import pyarrow.parquet as pq
 
-    root = Path(out)
-    if root.exists() and any(root.iterdir()):
-        raise StoreError(f"{root} is not empty, and nothing is overwritten: name another folder")
+    root = new_folder(out)
     data, count, steps, size = root / "data", 0, 0, 0
     for number, episode in enumerate(episodes):
         folder = data / str(number)

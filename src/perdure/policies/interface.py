@@ -115,7 +115,7 @@ class Interface:
     def chunk(self, found: Any, who: str) -> Array:
         """The actions that a policy gave, one after another, as the environment takes them; refused
         if they are not what was expected."""
-        wanted = f"{self.replan or 'at least 1'} or more" if self.replan != 1 else "1 or more"
+        wanted = f"{self.replan or 1} or more"
         expected = f"{who}: expected actions as an array of shape (n, {self.actions}), n {wanted}"
         if isinstance(found, (list, tuple)):
             try:
