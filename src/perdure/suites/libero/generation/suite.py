@@ -27,6 +27,7 @@ from perdure.suites.libero.generation.draft import Draft, NoRoom, problem_of_dra
 from perdure.suites.libero.generation.identity import Key, key, official_keys
 from perdure.suites.libero.generation.kinds import FAMILIES, family
 from perdure.suites.libero.problem import Problem
+from perdure.suites.libero.tasks import Settings
 
 VERSION = 1
 """Changes when the same seed would give other tasks."""
@@ -87,7 +88,7 @@ def generate(
     kind: str = "all",
     count: int = 10,
     seed: int = 0,
-    looks: Sequence[str] = ("official",),
+    looks: Sequence[str] = (Settings.look,),
     workers: int | None = None,
     report: Progress | None = None,
 ) -> Report:
