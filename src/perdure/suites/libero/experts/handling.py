@@ -116,7 +116,7 @@ def transfers(world: World, relation: Relation) -> Iterator[tuple[Grasp, Place]]
                 yield chosen, place
             elif place is not None:
                 doubtful.append((chosen, place))
-        if found or any(place.fits for _, place in doubtful):
+        if found or doubtful:
             break
     doubtful.sort(key=lambda d: (not d[1].fits, d[1].drop))
     ways = [] if target in world.bodies else _ways_in(world, target)
