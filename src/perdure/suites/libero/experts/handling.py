@@ -123,10 +123,10 @@ def transfers(world: World, relation: Relation) -> Iterator[tuple[Grasp, Place]]
     for way in ways if not doubtful else ():
         leaning = [axes for lean in (0.0, *LEANS) for axes in grasps.leaning(way, lean)]
         for turn in (None, *np.arange(0, 2 * np.pi, np.pi / 4)):
-            poses = (
+            chances = (
                 list(grasps.DOWNWARD) if turn is None else [turned(turn) @ a for a in leaning[2:]]
             )
-            for grasp in grasps.find(thing, around, poses, count=5):
+            for grasp in grasps.find(thing, around, chances, count=5):
                 for axes in (grasp.axes, grasp.axes @ FLIP):
                     if abs(twist(axes)) > TWISTED:
                         continue
