@@ -116,8 +116,9 @@ def main() -> None:
     ]
     if not given.page:
         play(names, given.states, given.horizon, given.log)
-    notes = PAGE.with_name("libero-experts-notes.md")
-    PAGE.write_text(page(given.log) + (("\n" + notes.read_text()) if notes.exists() else ""))
+    # What was written by hand below the tables stays.
+    _, mark, notes = (PAGE.read_text() if PAGE.exists() else "").partition("\n## ")
+    PAGE.write_text(page(given.log) + mark + notes)
 
 
 if __name__ == "__main__":

@@ -173,8 +173,10 @@ def _attempts(
         if running:
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 results[running.pop(future)] = future.result()
+    # Attempts that are not needed: none may still write when the parts are put together.
     for future in running:
         future.cancel()
+    wait(running)
     tell(wanted, sum(p is None for p in results.values()))
     return found
 

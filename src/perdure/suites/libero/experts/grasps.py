@@ -26,7 +26,8 @@ MARGIN = 0.002
 SLIPPERY = 0.02
 """How skew a part may lie between the pads, in metres."""
 ENOUGH = 3
-"""Grasps for which there is no room, within two centimetres, after which no others are looked at there."""
+"""Grasps for which there is no room, in a cell, after which no others are looked at there."""
+CELL = np.array([0.02, 0.02, 0.004])
 BACK = (0.0, 0.05, 0.10)
 """Metres before a grasp where the hand must have room too."""
 
@@ -91,7 +92,7 @@ def find(
     own, free, failures = thing.skin(0.007), list[Grasp](), Counter[tuple[int, ...]]()
     shapes = {q: gripper(q) for q in openings}
     for grasp in found:
-        cell = (id(grasp.axes), *np.floor(grasp.position / 0.02).astype(int).tolist())
+        cell = (id(grasp.axes), *np.floor(grasp.position / CELL).astype(int).tolist())
         if failures[cell] == ENOUGH or any(alike(grasp, other) for other in free):
             continue
         opening = _opening(grasp, own, obstacles, near, shapes)
@@ -172,6 +173,6 @@ def _skew(part: Array, y: float) -> float:
     if len(left) < 2 or len(right) < 2:
         return 0.01
     slant = abs(left[:, 0].min() - right[:, 0].min()) + abs(left[:, 0].max() - right[:, 0].max())
-    first = part[part[:, 0] < part[:, 0].min() + 0.003, 1]
-    last = part[part[:, 0] > part[:, 0].max() - 0.003, 1]
+    first = part[part[:, 0] < part[:, 0].min() + 0.006, 1]
+    last = part[part[:, 0] > part[:, 0].max() - 0.006, 1]
     return float(slant + 2 * (abs(first.mean() - y) + abs(last.mean() - y)))

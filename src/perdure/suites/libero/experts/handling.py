@@ -116,17 +116,17 @@ def transfers(world: World, relation: Relation) -> Iterator[tuple[Grasp, Place]]
                 yield chosen, place
             elif place is not None:
                 doubtful.append((chosen, place))
-        if found or any(place.fits for _, place in doubtful):
+        if found or doubtful:
             break
     doubtful.sort(key=lambda d: (not d[1].fits, d[1].drop))
     ways = [] if target in world.bodies else _ways_in(world, target)
     for way in ways if not doubtful else ():
         leaning = [axes for lean in (0.0, *LEANS) for axes in grasps.leaning(way, lean)]
         for turn in (None, *np.arange(0, 2 * np.pi, np.pi / 4)):
-            poses = (
+            chances = (
                 list(grasps.DOWNWARD) if turn is None else [turned(turn) @ a for a in leaning[2:]]
             )
-            for grasp in grasps.find(thing, around, poses, count=5):
+            for grasp in grasps.find(thing, around, chances, count=5):
                 for axes in (grasp.axes, grasp.axes @ FLIP):
                     if abs(twist(axes)) > TWISTED:
                         continue

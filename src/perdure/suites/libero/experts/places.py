@@ -28,7 +28,7 @@ TWISTED = np.deg2rad(115)
 """How far the hand may be turned from its first posture before the wrist ends."""
 ENOUGH = 12
 """Places where a thing rests that are looked at for one where the hand fits too."""
-DROPS = (0.03, 0.06, 0.09, 0.12)
+DROPS = (0.03, 0.06, 0.09, 0.12, 0.15)
 TRIED = 70
 """Poses that are looked at, the nearest to the middle first."""
 RUN = 0.22
@@ -198,7 +198,10 @@ class Room:
         # In steps that no board is thin enough to be passed in.
         while height > spot[2] - 0.3:
             lower = height - FALL
-            if env.inside(shape + np.array([*spot[:2], lower])).any():
+            if any(
+                env.inside(shape + np.array([*spot[:2], z])).any()
+                for z in (lower, lower + FALL / 2)
+            ):
                 return float(height)
             height = lower
         return None
