@@ -50,7 +50,7 @@ def written(study, tmp_path_factory):
 
 
 NAMES = (
-    "curriculum", "lifetimes", "experts-q", "experts-random", "matrix", "transfer-forward",
+    "kept", "curriculum", "lifetimes", "experts-q", "experts-random", "matrix", "transfer-forward",
     "transfer-backward", "forgetting", "distributions", "profiles", "improvement", "aggregates",
 )  # fmt: skip
 
