@@ -20,7 +20,8 @@ FENCE = re.compile(r"```(console|python|toml)\n(.*?)```", re.S)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("page", "least"), [("tutorial", 9), ("extending", 9), ("spaces", 5), ("trained", 9), ("scale", 3)]
+    ("page", "least"),
+    [("tutorial", 9), ("extending", 9), ("spaces", 5), ("trained", 9), ("scale", 3)],
 )
 def test_the_page_runs(page, least, tmp_path):
     """Files are written, packages installed, commands and snippets run, in the order of the page."""
