@@ -16,7 +16,7 @@ from perdure.run.demos import collect
 from perdure.suites._demonstrations import DemonstrationFile
 from perdure.suites.libero import tasks as libero_tasks
 from perdure.suites.libero.demonstrations import Demonstrations, axis_angle_of, replay
-from perdure.suites.libero.env import PRIVILEGED, problem_of, scene_of
+from perdure.suites.libero.env import PRIVILEGED, look_of, problem_of, scene_of
 from perdure.suites.libero.experts import Expert, solve
 from perdure.suites.libero.experts.grasps import downward, find
 from perdure.suites.libero.experts.motion import rotation_vector
@@ -26,7 +26,7 @@ from perdure.suites.libero.experts.solids import Solids, gripper, hits_gripper
 from perdure.suites.libero.experts.world import World
 from perdure.suites.libero.problem import Relation
 from perdure.suites.libero.rotations import turn_of
-from perdure.types import Context, Setup
+from perdure.types import Context, Setup, Task
 
 SUITE = suite("libero")
 SHORT = "90-33"
@@ -125,6 +125,26 @@ def test_the_agent_plays_and_its_memory_brings_it_back():
         if k >= 12:
             assert np.array_equal(action, other.act(batch, ctx(False)))
         obs, _, done, _, _ = env.step(action[0])
+        k += 1
+    assert done
+
+
+def test_the_agent_plays_in_the_look_that_it_is_shown():
+    """It needs no published meshes, and measures those things that are there."""
+    shown = Task(
+        "libero",
+        "object-3",
+        params={"cameras": [], "privileged": True, "solves": 1, "horizon": 300},
+    )
+    setup = Setup(*SUITE.spaces(shown), 1, 0, (shown.id,))
+    agent, env = SuiteExpert(setup), SUITE.env(shown)
+    obs, _ = env.reset(seed=0, options={"episode": 0})
+    assert look_of(obs["privileged"]) == "primitive"
+    done, cut, k = False, False, 0
+    while not (done or cut):
+        where = Context("eval", False, 0, (shown.id,), np.arange(1), np.array([k == 0]))
+        action = agent.act({n: v[None] for n, v in obs.items()}, where)
+        obs, _, done, cut, _ = env.step(action[0])
         k += 1
     assert done
 

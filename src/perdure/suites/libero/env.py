@@ -13,6 +13,7 @@ from gymnasium import spaces
 from perdure.suites.libero import bddl, problems, states
 from perdure.suites.libero.clearance import set_down
 from perdure.suites.libero.folders import FolderTask
+from perdure.suites.libero.looks import LOOKS
 from perdure.suites.libero.problem import Problem
 from perdure.suites.libero.rotations import product
 from perdure.suites.libero.scene import Scene, build
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 FILMED = "agentview"
 ACTIONS = 7
 PRIVILEGED = 320
-"""Length of the observation of the whole state: more than any scene's, the rest are zeros."""
+"""Length of the observation of the whole state: more than any scene's. The rest are zeros, and the last
+is the place of the look among :data:`LOOKS`."""
 
 
 @functools.lru_cache(maxsize=256)
@@ -56,6 +58,11 @@ def spaces_of(chosen: Settings, objects: Iterable[str]) -> tuple[spaces.Dict, sp
     for name, length in numbers.items():
         parts[name] = spaces.Box(-np.inf, np.inf, (length,), np.float64)
     return spaces.Dict(parts), spaces.Box(-1.0, 1.0, (ACTIONS,), np.float32)
+
+
+def look_of(privileged: Array) -> str:
+    """The look of the simulation whose whole state was observed: its last number."""
+    return list(LOOKS)[int(privileged[-1])]
 
 
 def object_names(name: str) -> tuple[str, str, str, str]:
@@ -177,6 +184,7 @@ class Libero(gymnasium.Env[dict[str, Array], Array]):
         if chosen.privileged:
             whole = simulation.privileged()
             seen["privileged"] = np.pad(whole, (0, PRIVILEGED - len(whole)))
+            seen["privileged"][-1] = list(LOOKS).index(chosen.look)
         return seen
 
     def _shown(self, size: int) -> Renderer:

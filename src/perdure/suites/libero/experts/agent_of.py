@@ -9,7 +9,7 @@ import numpy as np
 from perdure.agent import Agent
 from perdure.errors import AgentFault, SpecError
 from perdure.names import split_task_id
-from perdure.suites.libero.env import problem_of, scene_of
+from perdure.suites.libero.env import look_of, problem_of, scene_of
 from perdure.suites.libero.experts import Expert
 from perdure.suites.libero.tasks import find
 from perdure.types import Array, Context, Setup, State
@@ -30,7 +30,7 @@ class ExpertAgent(Agent):
                 "expert reads the whole state of LIBERO's simulation: set privileged = true (in a "
                 "curriculum: libero/eval-object,privileged=true)"
             )
-        self.experts: dict[tuple[int, str], Expert] = {}
+        self.experts: dict[tuple[int, str, str], Expert] = {}
         self.playing: dict[int, str] = {}
         self.seen: dict[int, list[Array]] = {}
 
@@ -45,17 +45,19 @@ class ExpertAgent(Agent):
 
     def _begin(self, slot: int, task: str) -> None:
         self.playing[slot], self.seen[slot] = task, []
-        if (slot, task) not in self.experts:
-            problem = problem_of(find(split_task_id(task)[1]))
-            self.experts = {k: v for k, v in self.experts.items() if k[0] != slot}
-            self.experts[slot, task] = Expert(scene_of(problem, "official"))
-        self.experts[slot, task].reset()
 
     def _next(self, slot: int, seen: Array) -> Array:
         if not seen.any():
             raise AgentFault("expert was shown an empty state")
+        task, look = self.playing[slot], look_of(seen)
+        if not self.seen[slot]:
+            if (slot, task, look) not in self.experts:
+                scene = scene_of(problem_of(find(split_task_id(task)[1])), look)
+                self.experts = {k: v for k, v in self.experts.items() if k[0] != slot}
+                self.experts[slot, task, look] = Expert(scene)
+            self.experts[slot, task, look].reset()
         self.seen[slot].append(seen)
-        expert = self.experts[slot, self.playing[slot]]
+        expert = self.experts[slot, task, look]
         return expert.act(seen[: expert.world.size])
 
     def reset_memory(self, slots: Array) -> None:
