@@ -38,7 +38,7 @@ def execute(
     filmed: int = 0,
 ) -> list[Outcome]:
     """Run every lifetime of a plan, or these of its ``jobs``, that is not done; give all outcomes.
-    ``video`` films evaluation episodes of each task (:mod:`perdure.run.video`), of ``filmed`` lifetimes
+    ``video`` films evaluation episodes of each task (``perdure.run.video``), of ``filmed`` lifetimes
     of each agent or of all; the rows are the same without it. ``prepared``: :func:`prepare` has been called. ``debug`` opens a debugger where a
     lifetime fails in this process."""
     if not prepared:
