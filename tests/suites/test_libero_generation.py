@@ -21,7 +21,7 @@ from perdure.suites.libero import bddl
 from perdure.suites.libero.clearance import extent_of, surface_height
 from perdure.suites.libero.env import problem_of, scene_of
 from perdure.suites.libero.folders import tasks_in
-from perdure.suites.libero.generation import KINDS, generate
+from perdure.suites.libero.generation import KINDS, generate, solving
 from perdure.suites.libero.generation.behaviours import TEMPLATES, Behaviour, behaviours
 from perdure.suites.libero.generation.checks import world_of
 from perdure.suites.libero.generation.contacts import touching
@@ -451,3 +451,21 @@ def test_boxes_are_those_of_the_models(category):
 def test_every_surface_has_things_and_every_thing_a_surface():
     assert set(AT_HOME) == set(SURFACES)
     assert {c for home in AT_HOME.values() for c in home} == set(MOVABLES)
+
+
+def test_experts_say_what_they_solve_and_are_asked_once(tmp_path, monkeypatch):
+    made = generate(tmp_path / "g", "all", 2, 3, experts=1, workers=1)
+    index = json.loads((tmp_path / "g" / "tasks.json").read_text())
+    assert [e["solved"] for e in index["tasks"]] == [[made.solved[n], 1] for n in made.names]
+    assert sum(made.solved.values()) >= 1
+    assert "experts solve" in made.summary
+
+    def asked_again(*_):
+        raise AssertionError("what is noted is not played again")
+
+    monkeypatch.setattr(solving, "times_solved", asked_again)
+    assert generate(tmp_path / "g", "all", 2, 3, experts=1, workers=1) == made
+
+
+def test_tasks_that_no_expert_solves_are_named():
+    assert solving.share({"a": 2, "b": 0, "c": 1}, 2) == "experts solve 50% of 6 episodes; never b"

@@ -599,6 +599,8 @@ def gallery(name: str, file: Path | None, out: Path | None, looks: tuple[str, ..
 @click.option("--n", "-n", "count", type=click.IntRange(1, 100_000), default=10, show_default=True)
 @click.option("--seed", "-s", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--look", "looks", multiple=True, help="To check tasks in; repeatable.")
+@click.option("--experts", type=click.IntRange(0, 1000), default=1, show_default=True,
+              help="Initial states from which scripted experts try each task.")  # fmt: skip
 @click.option("--pictures/--no-pictures", default=True, help="Also index.html and sheet.png.")
 def generate(suite: str, folder: Path, looks: tuple[str, ...], **what: Any) -> None:
     """Generate new tasks of SUITE into FOLDER: task files, an index, pictures.

@@ -155,12 +155,13 @@ class LiberoSuite(Suite):
         count: int = 10,
         seed: int = 0,
         looks: Sequence[str] = (Settings.look,),
+        experts: int = 0,
         report: Callable[[int, int], None] | None = None,
     ) -> Report:
         """New tasks in a folder: see :mod:`perdure.suites.libero.generation`."""
         with extras_named("suite libero"):
             from perdure.suites.libero.generation import generate
-        return generate(folder, kind, count, seed, looks, report=report)
+        return generate(folder, kind, count, seed, looks, experts, report=report)
 
     def curricula(self) -> Mapping[str, Callable[..., Curriculum]]:
         return protocols.CURRICULA

@@ -12,7 +12,7 @@ import json
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from perdure.suites.libero.generation.contacts import Failed
 from perdure.suites.libero.generation.draft import Draft, NoRoom, problem_of_draft
 from perdure.suites.libero.generation.identity import Key, key, official_keys
 from perdure.suites.libero.generation.kinds import FAMILIES, family
+from perdure.suites.libero.generation.solving import share, solve_tasks
 from perdure.suites.libero.problem import Problem
 from perdure.suites.libero.tasks import Settings
 
@@ -67,6 +68,10 @@ class Report:
     families: int
     rejected: Mapping[str, int]
     """How many candidates broke which promise."""
+    solved: Mapping[str, int] = field(default_factory=dict)
+    """From how many initial states experts solve each task."""
+    states: int = 0
+    """How many were tried."""
 
     @property
     def curriculum(self) -> str:
@@ -80,7 +85,8 @@ class Report:
         why = ", ".join(f"{w} {n}" for w, n in sorted(self.rejected.items(), key=lambda i: -i[1]))
         many = f"{self.families} famil{'y' if self.families == 1 else 'ies'}"
         of = f"; {lost} of {count + lost} candidates rejected ({why})" if lost else ""
-        return f"{self.folder}: {count} tasks of {many}{of}"
+        tried = f"; {share(self.solved, self.states)}" if self.solved else ""
+        return f"{self.folder}: {count} tasks of {many}{of}{tried}"
 
 
 def generate(
@@ -89,14 +95,16 @@ def generate(
     count: int = 10,
     seed: int = 0,
     looks: Sequence[str] = (Settings.look,),
+    experts: int = 0,
     workers: int | None = None,
     report: Progress | None = None,
 ) -> Report:
     """Write ``count`` new tasks of a kind into a folder, with an index; each has passed every check in
-    each of the looks. Called again it goes on, or adds to what is there."""
+    each of the looks. The scripted experts try each from ``experts`` initial states, in the first look:
+    the index says from how many they solve it. Called again it goes on, or adds to what is there."""
     if kind not in KINDS:
         raise UnknownName("kind of generated tasks", kind, KINDS)
-    for what, value, least in (("count", count, 1), ("seed", seed, 0)):
+    for what, value, least in (("count", count, 1), ("seed", seed, 0), ("experts", experts, 0)):
         if type(value) is not int or value < least:
             raise SpecError(f"{what} must be a whole number of at least {least}, got {value!r}")
     root = Path(folder).expanduser()
@@ -117,9 +125,17 @@ def generate(
                 report(len(entries), count)
             if len(entries) == count:
                 break
+    solved: dict[str, int] = {}
+    if experts:
+        digests = {e["name"]: e["sha256"] for e in entries}
+        many = cores() if workers is None else workers
+        solved = solve_tasks(root, digests, looks[0], experts, many, report)
+        for entry in entries:
+            entry["solved"] = [solved[entry["name"]], experts]
     index = {"suite": "libero", **settings, "rejected": dict(sorted(rejected.items()))}
     _write_text(root / INDEX, json.dumps({**index, "tasks": entries}, indent=1) + "\n")
-    return Report(root, tuple(e["name"] for e in entries), len(families), rejected)
+    names = tuple(e["name"] for e in entries)
+    return Report(root, names, len(families), rejected, solved, experts)
 
 
 def _write(root: Path, name: str, candidate: Candidate) -> dict[str, Any]:
