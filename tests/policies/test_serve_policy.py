@@ -184,7 +184,13 @@ def test_the_command_serves_until_it_is_told_to_stop():
         "--port",
         "0",
     ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        # A shell's background jobs ignore it, and so would this one.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
         try:
             address = re.search(r"ws://127\.0\.0\.1:\d+", process.stdout.readline())[0]
             client = connect(address)
@@ -194,6 +200,11 @@ def test_the_command_serves_until_it_is_told_to_stop():
             views = [View({}, {"state": np.zeros(39)}, "", slot=k) for k in range(3)]
             assert [chunk.shape for chunk in client.infer(views)] == [(1, 4)] * 3
             client.close()
+        except BaseException:
+            process.kill()
+            raise
+        process.send_signal(signal.SIGINT)
+        try:
+            assert process.wait(20) == 0
         finally:
-            process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+            process.kill()
