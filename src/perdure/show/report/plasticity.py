@@ -27,7 +27,7 @@ Curves = dict[str, list[tuple[list[float], list[float]]]]
 def plasticity(study: Study) -> Sequence[PageSection]:
     """The section, if any lifetime has such measures."""
     panels = []
-    for name, (better, title, about) in MEASURED.items():
+    for name, (better, title, about, _) in MEASURED.items():
         curves = _curves(study, name)
         if curves:
             panels.append(_panel(study, title, f"{about} {better.capitalize()} is better.", curves))
