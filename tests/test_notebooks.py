@@ -47,7 +47,7 @@ def test_first_steps(tmp_path):
     ):  # fmt: skip
         assert words in every, words
     assert any(
-        "text/html" in kinds and "figures in runs/coins/_figures: curriculum" in text
+        "text/html" in kinds and "figures in runs/coins/_figures: " in text and "curriculum" in text
         for text, kinds in shown
     )
     assert (tmp_path / "runs/coins/_report.html").is_file()

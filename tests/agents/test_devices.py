@@ -43,7 +43,7 @@ LEARNERS = {
 }
 STRATEGIES = {
     "agem": "quota=8",
-    "continual_backprop": "rate=0.2,maturity=1",
+    "continual_backprop": "replacement_rate=0.2,maturity=1",
     "dgr": "latent=2,generator=[4]",
     "dgr_distill": "latent=2,generator=[4]",
     "ewc": "samples=8",
@@ -53,7 +53,7 @@ STRATEGIES = {
     "redo": "period=2",
     "replay": "memory=8",
     "rtf": "latent=2,decoder=[4]",
-    "shrink_perturb": "every=2",
+    "shrink_perturb": "period=2",
 }
 VECTOR = spaces.Box(-1, 1, (3,), np.float32)
 IMAGE = spaces.Box(0, 255, (20, 20, 3), np.uint8)

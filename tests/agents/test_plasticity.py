@@ -88,7 +88,7 @@ def test_every_hidden_layer_is_found_with_its_weights() -> None:
 
 
 @pytest.mark.parametrize(
-    "strategy", ["redo,period=1,threshold=0", "continual_backprop,rate=0.2,maturity=1"]
+    "strategy", ["redo,period=1,threshold=0", "continual_backprop,replacement_rate=0.2,maturity=1"]
 )
 def test_a_dead_unit_is_made_new_and_nothing_that_was_known_changes(strategy: str) -> None:
     name, _, params = strategy.partition(",")

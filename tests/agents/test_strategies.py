@@ -898,7 +898,10 @@ def test_a_saved_agent_is_the_same_again_whatever_it_lived_since(name: str, cut:
 
 # What works with what.
 
-EVERY = ("finetune", "ewc", "online_ewc", "si", "mas", "lwf", "packnet")
+EVERY = (
+    "finetune", "ewc", "online_ewc", "si", "mas", "lwf", "packnet",
+    "l2_init", "shrink_perturb", "redo", "continual_backprop",
+)  # fmt: skip
 REPLAYED = ("replay", "agem")
 LABELLED = ("joint", "dgr", "dgr_distill", "rtf")
 

@@ -61,7 +61,7 @@ RESUMED = {
     "l2_init+classifier": "epochs",
     "shrink_perturb+classifier": "epochs",
     "redo+classifier,period=3": "epochs",
-    "continual_backprop+classifier,rate=0.1,maturity=2": "epochs",
+    "continual_backprop+classifier,replacement_rate=0.1,maturity=2": "epochs",
     "ewc+dqn,preset=quick,batch=16,samples=40": "steps",
     "redo+dqn,preset=quick,batch=16,period=9,plasticity=40,trainability=3": "steps",
     "replay+dqn,preset=quick,batch=16,memory=50": "steps",

@@ -89,6 +89,7 @@ def cases(here: Path) -> list[tuple[str, ...]]:
         out += [(*SWEEP[:5], f"x={name}", *SWEEP[6:])]
         out += [("generate", name, "new"), ("generate", "libero", "new", "--kind", name)]
         out += [("gallery", name), ("leaderboard", "good", "--curriculum", name)]
+        out += [("demos", name, "new"), ("animate", "good", "--task", name, "-o", "a.gif")]
         out += [(v, "good", "--metric", name) for v in ("measure", "leaderboard", "compare")]
         out += [("compare", "good", "--baseline", name), ("measure", "good", "-p", name)]
         out += [("eval", name, *EVAL[2:]), (*EVAL[:3], name, *EVAL[4:])]

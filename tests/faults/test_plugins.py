@@ -39,7 +39,7 @@ def test_ls_warns_and_lists_the_rest(env: dict[str, str]) -> None:
     found = {part: {i["name"] for i in items} for part, items in json.loads(out).items()}
     assert {"toy", "gym"} <= found["suites"]
     assert {"q", "random", "sound"} <= found["agents"]
-    assert {"serial", "processes", "one-by-one"} == found["executors"]
+    assert {"serial", "processes", "ray", "one-by-one"} == found["executors"]
     assert "toy/check" in found["curricula"]
     for group in GROUPS:
         assert f"broken-{group}" not in found[group]

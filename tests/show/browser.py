@@ -24,8 +24,13 @@ class Seen:
 
     def draw(self, part: str) -> Any:
         """Scroll a section into view and wait until its chart is there."""
-        self.page.locator(f"#{part}").scroll_into_view_if_needed()
-        self.page.locator(f"#{part} svg[role=img]").first.wait_for()
+        chart = self.page.locator(f"#{part} svg[role=img]").first
+        for _ in range(20):
+            self.page.locator(f"#{part}").scroll_into_view_if_needed()
+            self.page.wait_for_timeout(200)
+            if chart.is_visible():
+                break  # What is drawn above it on the way may have pushed it out of view.
+        chart.wait_for()
         return self.page.locator(f"#{part}")
 
     def numbers(self, part: Any) -> tuple[list[str], list[list[str]]]:

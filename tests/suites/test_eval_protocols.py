@@ -41,7 +41,7 @@ def test_the_matrix_is_the_published_one():
     for row, values in MATRIX.items():
         for name, value in values.items():
             assert libero.PROTOCOLS[name][row] == value, (name, row)
-    assert len({p.hash for p in libero.PROTOCOLS.values()}) == len(libero.PROTOCOLS) == 6
+    assert len({p.hash for p in libero.PROTOCOLS.values()}) == len(libero.PROTOCOLS) == 7
     assert {*metaworld.PROTOCOLS} == {"official", "paper", "lerobot"}
 
 
@@ -57,7 +57,9 @@ def test_tasks_get_what_is_theirs_and_the_curriculum_all_of_it():
 
 
 def test_a_change_changes_the_hash_and_is_named():
-    own = curriculum(Spec("libero/eval-goal", {"episodes": 3, "settle": 10})).protocol
+    own = curriculum(
+        Spec("libero/eval-goal", {"protocol": "openpi", "episodes": 3, "settle": 10})
+    ).protocol
     assert own.changes == {"episodes": 3} and str(own).startswith("openpi with episodes=3 (")
     base = libero.PROTOCOLS["openpi"]
     assert own.hash != base.hash and base.changed(settle=10) is base
@@ -73,7 +75,7 @@ def test_a_change_changes_the_hash_and_is_named():
         ({"gripper": "open"}, "gripper must be one of as-is"),
         ({"replan": 0}, "replan must be a whole number of at least 1"),
         ({"crop": 2}, "crop must be a share"),
-        ({"episodes": 51}, "at most 50"),
+        ({"episodes": 51, "protocol": "openpi"}, "at most 50"),
     ],
 )
 def test_wrong_values_are_refused(params, words):

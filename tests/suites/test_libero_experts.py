@@ -165,7 +165,7 @@ def test_the_agent_says_what_it_needs():
 @pytest.fixture(scope="module")
 def demos(tmp_path_factory):
     out = tmp_path_factory.mktemp("demos")
-    params = {"cameras": [], "solves": 1, "horizon": 200}
+    params = {"cameras": [], "solves": 1, "horizon": 200, "look": "official"}
     (path,) = collect(SUITE.demonstration_tasks(SHORT, params), out, 2)
     return path
 

@@ -42,7 +42,8 @@ def test_protocols_from_end_to_end(tmp_path, protocol, tests):
     stages = ["before", "episode 1", "episode 2", "after"]
     assert [r["stage"] for r in found["rows"]] == stages * len(agents)
     assert all(0 <= r["value"] <= 1 for r in found["rows"])
-    head = [m["metric"] for m in data.headline(study)["metrics"]]
+    # Of metrics with the same values, as they are after so little learning, the table shows one.
+    head = study.results.headline
     assert "metaworld.success" in head and "metaworld.adaptation" in head
     json.dumps(data.page_data(study)["benchmarks"], allow_nan=False)
 

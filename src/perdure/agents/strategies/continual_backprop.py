@@ -4,7 +4,7 @@ A hidden unit's utility is a running mean of what it contributes to the next lay
 
     u ← decay u + (1 − decay) mean|h| Σ|w_out|
 
-In every step the part ``rate`` of the units older than ``maturity`` steps comes due in each layer. Once
+In every step the part ``replacement_rate`` of the units older than ``maturity`` steps comes due in each layer. Once
 that makes a unit, the one of the least utility (its bias at the start of the mean corrected) gets new
 weights in and weights of 0 out. Unlike its authors' code, it does not add what a unit gave on average
 to the biases that come after it.
@@ -30,12 +30,18 @@ class ContinualBackprop(Strategy):
     needs = ("rows",)
 
     def __init__(
-        self, learner: TorchLearner, rate: float = 1e-4, decay: float = 0.99, maturity: int = 20
+        self,
+        learner: TorchLearner,
+        replacement_rate: float = 1e-4,
+        decay: float = 0.99,
+        maturity: int = 20,
     ) -> None:
         super().__init__(learner)
-        check_ranges("continual_backprop", rate=(rate, 0, 1), decay=(decay, 0, 1))
+        check_ranges(
+            "continual_backprop", replacement_rate=(replacement_rate, 0, 1), decay=(decay, 0, 1)
+        )
         check_ranges("continual_backprop", maturity=(maturity, 1, inf))
-        self.rate, self.decay, self.maturity = rate, decay, maturity
+        self.replacement_rate, self.decay, self.maturity = replacement_rate, decay, maturity
         self.units = UnitResets("continual_backprop", learner)
         sizes = [layer.units for layer in self.units.every_layer]
         self.utility = [torch.zeros(n, device=learner.device) for n in sizes]
@@ -58,7 +64,7 @@ class ContinualBackprop(Strategy):
             )
             age.add_(1)
             grown = age > self.maturity
-            self.due[k] += self.rate * to_float(grown.sum())
+            self.due[k] += self.replacement_rate * to_float(grown.sum())
             count = int(self.due[k])
             if count:
                 self.due[k] -= count

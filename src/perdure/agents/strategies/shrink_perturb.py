@@ -2,7 +2,7 @@
 
     θ ← shrink θ + perturb θ'        θ': weights drawn as at birth
 
-The optimiser begins anew with it. With ``every`` it happens after so many steps instead, and the
+The optimiser begins anew with it. With ``period`` it happens after so many steps instead, and the
 optimiser goes on.
 """
 
@@ -24,12 +24,12 @@ class ShrinkPerturb(Strategy):
     """Shrinks all weights and adds new ones, at every new task or every so many steps."""
 
     def __init__(
-        self, learner: TorchLearner, shrink: float = 0.4, perturb: float = 0.1, every: int = 0
+        self, learner: TorchLearner, shrink: float = 0.4, perturb: float = 0.1, period: int = 0
     ) -> None:
         super().__init__(learner)
         check_ranges("shrink_perturb", shrink=(shrink, 0, 1), perturb=(perturb, 0, inf))
-        check_ranges("shrink_perturb", every=(every, 0, inf))
-        self.shrink, self.perturb, self.every = shrink, perturb, every
+        check_ranges("shrink_perturb", period=(period, 0, inf))
+        self.shrink, self.perturb, self.period = shrink, perturb, period
         self.birth = BirthWeights(learner)
         self.steps = 0
 
@@ -39,13 +39,13 @@ class ShrinkPerturb(Strategy):
         self.learner.optimizer.weights.mul_(self.shrink).add_(new, alpha=self.perturb)
 
     def begin(self) -> None:
-        if self.tasks > 1 and not self.every:
+        if self.tasks > 1 and not self.period:
             self._apply()
             self.learner.optimizer.forget()
 
     def stepped(self) -> None:
         self.steps += 1
-        if self.every and self.steps % self.every == 0:
+        if self.period and self.steps % self.period == 0:
             self._apply()
 
     def state(self) -> dict[str, Array]:

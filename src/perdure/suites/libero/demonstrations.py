@@ -22,7 +22,7 @@ import numpy as np
 from perdure.errors import CurriculumError, EnvironmentFault
 from perdure.suite import Demonstration
 from perdure.suites._demonstrations import SUFFIX, DemonstrationFile, windows
-from perdure.suites.libero import assets
+from perdure.suites.libero.bddl import write
 from perdure.suites.libero.camera import turned
 from perdure.suites.libero.env import Libero, object_state, problem_of, robot_state, scene_of
 from perdure.suites.libero.experts import solve
@@ -63,7 +63,7 @@ def file_of(task: Task) -> tuple[str, dict[str, Any]]:
         ),
         "macros_image_convention": "opengl",
         "bddl_file_name": bddl,
-        "bddl_file_content": assets.file("tasks", bddl).read_text(),
+        "bddl_file_content": write(problem),
         "env_args": json.dumps({"env_name": problem.name, "type": 1, "env_kwargs": arguments}),
         "perdure_task": task.id,
         "perdure_params": json.dumps(dict(task.params), sort_keys=True),
