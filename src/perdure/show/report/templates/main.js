@@ -86,7 +86,9 @@ document.addEventListener("click", (e) => {
 });
 if (address.place) {
   const target = document.getElementById(address.place);
-  if (target) { drawBefore(target); target.scrollIntoView(); }
+  const there = () => { drawBefore(target); target.scrollIntoView(); };
+  // Once more when the first layout is done: a scroll bar that comes makes charts narrower.
+  if (target) { there(); requestAnimationFrame(() => requestAnimationFrame(there)); }
 }
 // A name that is cut down to nothing is not shown; the colour and the legend tell.
 function trimStrips() {
