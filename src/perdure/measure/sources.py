@@ -75,7 +75,7 @@ def find(path: Path, ste: Sequence[str] = (), measure: str | None = None) -> Fou
             run = Run(folder)
             prefix = f"{folder.relative_to(path)}/" if many else ""
             infos = run.lifetimes()
-            sources += _run_sources(run, infos, prefix, given, measure)
+            sources += _run_sources(run, infos, prefix, given)
             name = prefix.rstrip("/") or folder.name
             curricula[name], outlines[name] = _curriculum(infos)
         return Found(path, (*sources, *missing), curricula, outlines)
@@ -185,18 +185,18 @@ def _task(task: str, params: Mapping[str, Any]) -> str:
 
 
 def _run_sources(
-    run: Run, infos: Sequence[LifetimeInfo], prefix: str, given: Experts, measure: str | None
+    run: Run, infos: Sequence[LifetimeInfo], prefix: str, given: Experts
 ) -> list[Source]:
     """Every lifelong lifetime that is planned or there, and whatever else the run lacks: what
     :func:`load` refuses."""
-    experts, lost = read_experts(infos, measure)
+    experts, lost = read_experts(infos)
     gaps = run.gaps(infos)
     lost |= {gap.id: gap.what for gap in gaps if gap.expert}
 
     def loader(info: LifetimeInfo) -> Callable[[], History]:
         def load() -> History:
             name = f"{prefix}{info.id}"
-            history = read_lifetime(info.read(), name, info.agent, info.seed, measure)
+            history = read_lifetime(info.read(), name, info.agent, info.seed)
             own = {**experts.get(info.agent, {}), **given}
             taught = (
                 r for lives in experts.get(info.agent, {}).values() for e in lives for r in e.code
@@ -308,7 +308,7 @@ def _given_experts(
         if not is_folder(path):
             raise MeasureError(f"--ste {text}: {path} is not a folder")
         if is_run(path):
-            found, lost = _experts_of(Run(path), measure)
+            found, lost = _experts_of(Run(path))
             missing += [Source(f"--ste {text}: {job}", _nothing, why) for job, why in lost.items()]
         else:
             from perdure.store.l2logger.read import find_logs
@@ -326,11 +326,11 @@ def _given_experts(
 
 
 def _experts_of(
-    run: Run, measure: str | None
+    run: Run,
 ) -> tuple[dict[str, tuple[History, ...]], dict[str, str]]:
     """A run's experts by task, whichever agent's, and those that it lacks."""
     infos = run.lifetimes()
-    experts, lost = read_experts(infos, measure)
+    experts, lost = read_experts(infos)
     lost |= {gap.id: gap.what for gap in run.gaps(infos) if gap.expert}
     found: dict[str, tuple[History, ...]] = {}
     for by_task in experts.values():

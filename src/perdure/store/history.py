@@ -162,20 +162,11 @@ _NEEDED = ("exp", "block", "deployed", "kind", "learning", "task", "variant", "s
 
 
 def read_lifetime(
-    log: Lifetime | Path,
-    name: str,
-    agent: str = "",
-    seed: int | None = None,
-    measure: str | None = None,
+    log: Lifetime | Path, name: str, agent: str = "", seed: int | None = None
 ) -> History:
     """The history in a lifetime's log, or in its folder."""
-    wanted = [*_NEEDED, *rows.MEASURES]
     found = log if isinstance(log, Lifetime) else Lifetime.read(log)
-    asked = measure is not None and measure not in rows.MEASURES
-    if asked or "plasticity" in str((found.folder.description() or {}).get("agent")):
-        # All other measures take far longer to read than the rest of a row.
-        wanted.append("more")
-    return from_table(found.table(wanted), name, agent, seed)
+    return from_table(found.table([*_NEEDED, *rows.MEASURES, "more"]), name, agent, seed)
 
 
 def from_table(table: pa.Table, name: str, agent: str = "", seed: int | None = None) -> History:
@@ -247,9 +238,7 @@ def read_run(run: Run) -> list[History]:
 Experts = dict[str, dict[str, tuple[History, ...]]]
 
 
-def read_experts(
-    lifetimes: Sequence[LifetimeInfo], measure: str | None = None
-) -> tuple[Experts, dict[str, str]]:
+def read_experts(lifetimes: Sequence[LifetimeInfo]) -> tuple[Experts, dict[str, str]]:
     """For each agent and task of a run: its finished single-task experts, by seed. And which of them
     cannot be read, and why."""
     found: dict[str, dict[str, list[History]]] = {}
@@ -257,7 +246,7 @@ def read_experts(
     for info in lifetimes:
         if info.expert and info.status == "done":
             try:
-                history = read_lifetime(info.read(), info.id, info.agent, info.seed, measure)
+                history = read_lifetime(info.read(), info.id, info.agent, info.seed)
             except StoreError as e:
                 lost[info.id] = str(e)
                 continue

@@ -286,13 +286,22 @@ def to_rows(table: pa.Table) -> list[Row]:
 def flatten(table: pa.Table) -> pa.Table:
     """The table with every further measure as a column of its own; one that is named like a column
     of the rows gets an underscore."""
-    more = table.column("more").to_pylist()
-    names = sorted({k for m in more if m for k, _ in m})
     out = table.drop_columns(["more"])
-    for name in names:
-        values = [dict(m).get(name) if m else None for m in more]
+    more = table.column("more").combine_chunks()
+    if isinstance(more, pa.ChunkedArray):  # Of a table without rows.
+        return out
+    counts = np.diff(more.offsets.to_numpy())
+    row = np.repeat(np.arange(len(more)), counts)
+    first, last = more.offsets[0].as_py(), more.offsets[-1].as_py()
+    names = more.keys.slice(first, last - first).dictionary_encode()
+    which, values = names.indices.to_numpy(), more.items.slice(first, last - first).to_numpy()
+    known = names.dictionary.to_pylist()
+    for name in sorted(known):
+        mine = which == known.index(name)
+        column, missing = np.zeros(len(more)), np.ones(len(more), bool)
+        column[row[mine]], missing[row[mine]] = values[mine], False
         taken = name in SCHEMA.names
-        out = out.append_column(f"{name}_" if taken else name, pa.array(values, pa.float64()))
+        out = out.append_column(f"{name}_" if taken else name, pa.array(column, mask=missing))
     return out
 
 
