@@ -197,7 +197,7 @@ def test_lwf_holds_the_old_heads_and_not_the_new_one():
     zero = torch.zeros(())
     held = agent.strategy.objective(batch, zero)
     now, old = agent.learner.predict_heads(batch), agent.strategy.teacher.net
-    before = old.gaussians(batch["obs"])
+    before = old.gaussians(batch["obs"], batch["task"])
     expected = sum((now[:, k] - before[:, k]).square().sum(1).mean() / 2 for k in (0, 1))
     assert held.item() == pytest.approx(expected.item(), rel=1e-5) and held.item() > 0
     held.backward()

@@ -32,6 +32,8 @@ LEARNERS = {
     "recurrent_ppo": "hidden=[4],width=4,rollout=8,sequence=4,batch=2,epochs=1",
     "te": "hidden=[4],rollout=8,batch=4,epochs=1,window=2",
     "sac": "hidden=[4],batch=4,start=4,every=4",
+    "soft_modularization": "hidden=[4],embedding=4,width=4,batch=4,start=4,every=4",
+    "brc": "hidden=[4],width=4,blocks=1,embedding=2,atoms=5,batch=4,start=4,every=4",
     "maml": "hidden=[4],tasks=1,shots=1",
     "rl2": "hidden=[4],width=4,trials=1,sequence=4,batch=2,epochs=1",
     "pearl": "hidden=[4],encoder=[4],tasks=1,batch=4,context=4,start=4,rate=0.25",

@@ -161,7 +161,7 @@ class PEARLAgent(TorchLearner):
         self.z: Array = np.zeros((setup.slots, s.embedding), np.float32)
 
     def _critics(self) -> list[nn.Parameter]:
-        return [*self.net.soft.critics.weights, *self.net.soft.critics.biases]
+        return list(self.net.soft.critics.parameters())
 
     # Memory: what was seen of the trial, and what is believed of it in this episode.
 

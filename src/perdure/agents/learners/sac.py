@@ -21,12 +21,13 @@ from perdure.agents.networks.learner import (
     NewRows,
     TorchLearner,
     network,
-    pick_head,
 )
 from perdure.agents.networks.ring import Ring
 from perdure.agents.networks.sac_networks import (
     ActorCritic,
     SeenFeatures,
+    SoftLosses,
+    SoftNetworks,
     followed_by_targets,
     soft_losses,
 )
@@ -65,6 +66,7 @@ class SACSettings(ReplaySettings):
     start: int = 100
     alpha: float = 1.0
     multihead: bool = False
+    task_weights: bool = False
 
 
 class SACAgent(TorchLearner):
@@ -74,7 +76,8 @@ class SACAgent(TorchLearner):
     all slots (0: whenever all slots have stepped), after ``start`` steps of random actions for each
     task that runs side by side. Each task has a replay of ``replay`` rows and a temperature, learned
     towards an entropy of minus the number of actions. With ``multihead`` the networks share all but
-    their last layer. At a new task the replay is emptied and random actions start again unless
+    their last layer. With ``task_weights`` a task counts by 1 / its temperature, in units of their mean: one
+    that is already sure of its actions more (Yang et al., 2020). At a new task the replay is emptied and random actions start again unless
     ``restart`` is false.
 
     The losses of critics, policy and temperature are one sum: what must not be moved by a part of
@@ -90,7 +93,7 @@ class SACAgent(TorchLearner):
 
     learns_from = ("environments",)
     reads, acts_in = ALL, BOUNDED
-    replayable = True
+    replayable = rows_tell_task = True
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": PAPER,
         "newer": {**PAPER, "start": 4000, "every": 0, "max_grad": 1.0},
@@ -112,10 +115,15 @@ class SACAgent(TorchLearner):
         },
     }
     non_policy_parameters = ("critics.", "log_alpha")
-    net: ActorCritic
+    net: SoftNetworks
+    settings: SACSettings
 
     @takes_fields(SACSettings)
     def __init__(self, setup: Setup, settings: SACSettings) -> None:
+        self.begin(setup, settings)
+
+    def begin(self, setup: Setup, settings: SACSettings) -> None:
+        """What the constructor does, whose settings may be a record with more in it."""
         super().__init__(setup, **settings.shared)
         s = self.settings = settings
         space = setup.action_space
@@ -130,7 +138,7 @@ class SACAgent(TorchLearner):
         self.net = network(
             setup,
             self.device,
-            lambda: ActorCritic(self.inputs, actions, s.hidden, heads, tasks, s.alpha),
+            lambda: self.build(actions, heads, tasks),
             s.layer_norm,
         )
         self.target_encoder = copy.deepcopy(self.net.encoder)
@@ -150,18 +158,20 @@ class SACAgent(TorchLearner):
         self.replays = self._empty()
         self.steps = 0
 
+    def build(self, actions: int, heads: int, tasks: int) -> SoftNetworks:
+        """The networks."""
+        s = self.settings
+        return ActorCritic(self.inputs, actions, s.hidden, heads, tasks, s.alpha)
+
     def _empty(self) -> list[Ring]:
         return [Ring(self.settings.replay, self.columns) for _ in range(len(self.tasks))]
-
-    def _critics(self) -> list[nn.Parameter]:
-        return [*self.net.critics.weights, *self.net.critics.biases]
 
     def _view_target(self) -> list[Tensor]:
         """The target critics' parameters as views of the target; so become the target encoder's."""
         encoder: list[nn.Parameter] = []
         if self.target_encoder is not None:
             encoder = list(self.target_encoder.requires_grad_(False).parameters())
-        shapes = [*encoder, *self._critics()]
+        shapes = [*encoder, *self.net.critics.parameters()]
         parts = torch.split(self.target, [p.numel() for p in shapes])
         views = [part.view_as(p) for part, p in zip(parts, shapes, strict=True)]
         for p, view in zip(encoder, views, strict=False):
@@ -267,9 +277,7 @@ class SACAgent(TorchLearner):
             if self.target_encoder is not None:
                 judged = self.target_encoder(judged)
         seen = SeenFeatures(net.features(batch["obs"]), following, judged, task)
-        critic, actor, values, log_prob = soft_losses(
-            net, batch, seen, (noise, next_noise), alpha, self.settings.gamma, self.target_critics
-        )
+        critic, actor, values, log_prob = self.soft_losses(batch, seen, (noise, next_noise), alpha)
         temperature_loss = -(log_alpha * (log_prob.detach() + self.entropy)).mean()
         measures = {
             "loss": critic.detach(),
@@ -279,21 +287,35 @@ class SACAgent(TorchLearner):
         }
         return critic + actor + temperature_loss, measures
 
+    def soft_losses(
+        self, batch: Minibatch, seen: SeenFeatures, noise: tuple[Tensor, Tensor], alpha: Tensor
+    ) -> SoftLosses:
+        """The losses of critics and policy."""
+        weights = (1 / alpha) / (1 / alpha).mean() if self.settings.task_weights else 1.0
+        return soft_losses(
+            self.net,
+            batch,
+            seen,
+            noise,
+            alpha,
+            self.settings.gamma,
+            self.target_critics,
+            lambda rows: rows * weights,
+        )
+
     def predict(self, batch: Minibatch) -> Tensor:
         """The policy's mean and log deviation: what distillation keeps."""
-        return pick_head(self.predict_heads(batch), batch)
+        return torch.cat(self.net.gaussian(self.net.features(batch["obs"]), batch["task"]), 1)
 
     def predict_heads(self, batch: Minibatch) -> Tensor:
-        return self.net.gaussians(self.net.features(batch["obs"]))
+        return self.net.gaussians(self.net.features(batch["obs"]), batch["task"])
 
     def predict_values(self, batch: Minibatch) -> Tensor:
         obs = self.net.features(batch["obs"])
         return self.net.values(obs, batch["actions"], batch["task"])
 
     def head_parameters(self) -> Mapping[str, int]:
-        last = len(self.net.actor.weights) - 1
-        names = (f"actor.weights.{last}", f"actor.biases.{last}") if self.heads > 1 else ()
-        return dict.fromkeys(names, 2)
+        return self.net.head_parameters()
 
     def output_fisher(self, batch: Minibatch, outputs: Tensor) -> Tensor:
         mean, log_std = outputs.chunk(2, dim=1)

@@ -4,7 +4,7 @@ name, an optimiser, predictions; and the way of all that to and from arrays."""
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isinf
@@ -112,7 +112,11 @@ class TorchLearner(TorchAgent):
     heads: int = 1
     """How many heads it reads predictions from; several are one for each task of ``tasks``, and
     minibatches then have a column ``task``."""
+    rows_tell_task: bool = False
+    """Whether minibatches are drawn from all tasks being learned, and have that column with one head too."""
     tasks: Tasks
+    plain_layers: bool = True
+    """Whether hidden units can be told apart by the weights in and out of them (:mod:`~perdure.agents.networks.units`)."""
     strategy: Strategy | None = None
     """How the past is kept; None is to keep nothing."""
     last_outputs: Mapping[str, Tensor] = {}
@@ -196,21 +200,32 @@ class TorchLearner(TorchAgent):
         schedule on. A strategy that learns rows of the past once more goes without it.
         """
         keep = self.strategy
+        parts: Sequence[Minibatch] = (batch,)
         if keep is not None:
             batch = keep.extend(batch)
-            batch = {**batch, "obs": channels_last(batch["obs"])}
-        loss, measures = self.loss(batch)
+            parts = keep.split({**batch, "obs": channels_last(batch["obs"])})
+        gradients: list[Tensor] = []
+        found: list[dict[str, Tensor]] = []
+        for part in parts:
+            loss, measures = self.loss(part)
+            if keep is not None:
+                loss = keep.objective(part, loss)
+            self.optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            found.append(measures)
+            if len(parts) > 1:
+                gradients.append(self.optimizer.grads.clone())
         if keep is not None:
-            loss = keep.objective(batch, loss)
-        self.optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        if keep is not None:
+            if gradients:
+                keep.merge(gradients)
             keep.project()
         if not isinf(self.max_grad):
             self.optimizer.clip(self.max_grad)
         self.optimizer.step()
         if keep is not None:
             keep.stepped()
+        if len(found) > 1:
+            measures = {k: torch.stack([m[k] for m in found]).mean() for k in measures}
         return to_floats(measures)
 
     def state(self) -> dict[str, Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -49,29 +49,57 @@ class Layers(nn.Module):
         return torch.stack([torch.addmm(bias, rows, weight) for bias, rows, weight in last])
 
 
-class ActorCritic(nn.Module):
-    """The policy, two critics, and a temperature for each task. Where there are images, the
-    convolutions that all of them share come first: ``obs`` below are their features, with ``more``
-    numbers of the learner's own behind them."""
+class ParameterStack(nn.Module):
+    """The parameters of ``copies`` networks of the same shape, in the order in which they are computed with,
+    so that others can be put in their place: those of the target critics."""
+
+    def __init__(self, copies: int) -> None:
+        super().__init__()
+        self.copies = copies
+        self.stack = nn.ParameterList()
+
+    def add(self, start: Tensor) -> None:
+        """One more parameter."""
+        self.stack.append(nn.Parameter(start))
+
+    def add_linear(self, a: int, b: int, beside: int = 1) -> None:
+        """Weights and biases of ``beside`` linear layers in each network, which start as torch's do."""
+        bound = 1 / math.sqrt(a)
+        for rows in (a, 1):
+            start = torch.empty(self.copies * beside, rows, b, device=CPU)
+            self.add(start.uniform_(-bound, bound))
+
+    def reader(self, parameters: Sequence[Tensor] | None) -> Iterator[Tensor]:
+        """The parameters one by one, or others in their place."""
+        return iter(list(self.stack) if parameters is None else parameters)
+
+
+def linear(x: Tensor, read: Iterator[Tensor]) -> Tensor:
+    """(copies, rows, inputs) to (copies, rows, outputs) by the next weights and biases."""
+    weight, bias = next(read), next(read)
+    return torch.baddbmm(bias, x, weight)
+
+
+class SoftNetworks(nn.Module):
+    """A policy, two critics, and a temperature for each task. Where there are images, the convolutions
+    that all of them share come first: ``obs`` below are their features."""
+
+    actor: nn.Module
+    critics: nn.Module
 
     def __init__(
         self,
-        inputs: Inputs,
-        actions: int,
-        hidden: Sequence[int],
-        heads: int,
+        actor: nn.Module,
+        encoder: nn.Module | None,
+        critics: nn.Module,
         tasks: int,
         alpha: float,
-        more: int = 0,
     ) -> None:
         super().__init__()
-        self.heads, self.actions = heads, actions
-        encoder, width = image_encoder(inputs)
-        width += more
-        self.actor = Layers([width, *hidden, 2 * actions * heads], 1)
+        self.actor = actor
         # Beside the critics: both are followed by targets, and so lie together in the optimiser.
         self.encoder = encoder
-        self.critics = Layers([width + actions, *hidden, heads], 2)
+        self.critics = critics
         self.log_alpha = nn.Parameter(torch.full((tasks,), math.log(alpha), device=CPU))
 
     def features(self, obs: Tensor) -> Tensor:
@@ -92,18 +120,60 @@ class ActorCritic(nn.Module):
 
     def gaussian(self, obs: Tensor, task: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and log standard deviation before the squashing."""
-        mean, log_std = self.pick(self.gaussians(obs), task).chunk(2, dim=1)
+        mean, log_std = self.actor(obs, task)[0].chunk(2, dim=1)
+        return mean, log_std.clamp(*LOG_STD)
+
+    def gaussians(self, obs: Tensor, task: Tensor) -> Tensor:
+        """The same of every head, (rows, heads, 2 × actions)."""
+        return torch.cat(self.gaussian(obs, task), 1).unsqueeze(1)
+
+    def values(
+        self, obs: Tensor, actions: Tensor, task: Tensor, parameters: Sequence[Tensor] | None = None
+    ) -> Tensor:
+        """What both critics say, (2, rows)."""
+        out: Tensor = self.critics(torch.cat([obs, actions], 1), task, parameters)
+        return out.squeeze(2)
+
+    def head_parameters(self) -> Mapping[str, int]:
+        """See :meth:`~perdure.agents.networks.learner.TorchLearner.head_parameters`."""
+        return {}
+
+
+class ActorCritic(SoftNetworks):
+    """Networks of linear layers, with one head or a head for each task. ``more`` numbers of the learner's
+    own lie behind the features."""
+
+    actor: Layers
+    critics: Layers
+
+    def __init__(
+        self,
+        inputs: Inputs,
+        actions: int,
+        hidden: Sequence[int],
+        heads: int,
+        tasks: int,
+        alpha: float,
+        more: int = 0,
+    ) -> None:
+        encoder, width = image_encoder(inputs)
+        width += more
+        actor = Layers([width, *hidden, 2 * actions * heads], 1)
+        critics = Layers([width + actions, *hidden, heads], 2)
+        super().__init__(actor, encoder, critics, tasks, alpha)
+        self.heads, self.actions = heads, actions
+
+    def gaussian(self, obs: Tensor, task: Tensor) -> tuple[Tensor, Tensor]:
+        mean, log_std = self.pick(self.gaussians(obs, task), task).chunk(2, dim=1)
         return mean, log_std
 
-    def gaussians(self, obs: Tensor) -> Tensor:
-        """Means and log standard deviations of every head, (rows, heads, 2 × actions)."""
+    def gaussians(self, obs: Tensor, task: Tensor) -> Tensor:
         mean, log_std = self.actor(obs)[0].view(len(obs), self.heads, -1).chunk(2, dim=2)
         return torch.cat([mean, log_std.clamp(*LOG_STD)], 2)
 
     def values(
         self, obs: Tensor, actions: Tensor, task: Tensor, parameters: Sequence[Tensor] | None = None
     ) -> Tensor:
-        """What both critics say, (2, rows)."""
         out: Tensor = self.critics(torch.cat([obs, actions], 1), parameters)
         if self.heads > 1:
             out = out.gather(2, task.expand(2, -1).unsqueeze(2))
@@ -114,6 +184,11 @@ class ActorCritic(nn.Module):
         return (
             out[:, 0] if self.heads == 1 else out[torch.arange(len(out), device=out.device), task]
         )
+
+    def head_parameters(self) -> Mapping[str, int]:
+        last = len(self.actor.weights) - 1
+        names = (f"actor.weights.{last}", f"actor.biases.{last}") if self.heads > 1 else ()
+        return dict.fromkeys(names, 2)
 
 
 class SeenFeatures(NamedTuple):
@@ -137,16 +212,17 @@ class SoftLosses(NamedTuple):
 
 
 def soft_losses(
-    net: ActorCritic,
+    net: SoftNetworks,
     batch: Mapping[str, Tensor],
     seen: SeenFeatures,
     noise: tuple[Tensor, Tensor],
     alpha: Tensor,
     gamma: float,
     targets: Sequence[Tensor],
+    weigh: Callable[[Tensor], Tensor] = lambda rows: rows,
 ) -> SoftLosses:
     """The losses on a minibatch of ``actions``, ``rewards`` and ``alive``. ``noise`` is that of the actions
-    now and then, ``targets`` are the target critics' parameters.
+    now and then, ``targets`` are the target critics' parameters, ``weigh`` gives rows another weight.
 
     The critics judge the policy and are not moved by it; nor is what made the features.
     """
@@ -155,15 +231,15 @@ def soft_losses(
         future = net.values(seen.judged, after, seen.task, targets).amin(0) - alpha * log_after
         goal = batch["rewards"] + gamma * batch["alive"] * future
     values = net.values(seen.obs, batch["actions"], seen.task)
-    critic = (values - goal).square().mean(1).sum()
+    critic = weigh((values - goal).square()).mean(1).sum()
     obs = seen.obs.detach()
     chosen, log_prob = net.policy(obs, seen.task, noise[0])
-    fixed = [p.detach() for p in (*net.critics.weights, *net.critics.biases)]
+    fixed = [p.detach() for p in net.critics.parameters()]
     worth = net.values(obs, chosen, seen.task, fixed).amin(0)
-    return SoftLosses(critic, (alpha * log_prob - worth).mean(), values, log_prob)
+    return SoftLosses(critic, weigh(alpha * log_prob - worth).mean(), values, log_prob)
 
 
-def followed_by_targets(net: ActorCritic) -> slice:
+def followed_by_targets(net: SoftNetworks) -> slice:
     """Where in the flat vector of all parameters those lie that targets follow."""
     start, found = 0, []
     for name, p in net.named_parameters():

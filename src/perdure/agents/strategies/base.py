@@ -4,8 +4,11 @@ A learner shows the strategy what comes in once, by ``collect``; from that a sam
 kept. One step of a learner, ``descend``, with a strategy::
 
     batch = strategy.extend(batch)              # add rows of the past
-    loss = strategy.objective(batch, loss)      # add a penalty
-    backward; strategy.project()                # change gradients
+    for part in strategy.split(batch):          # one, unless their gradients are to be compared
+        loss = strategy.objective(part, loss)   # add a penalty
+        backward
+    strategy.merge(gradients)                   # where there are several
+    strategy.project()                          # change gradients
     clip, optimiser step; strategy.stepped()    # look at, or undo, what moved
 
 Acting goes through ``strategy.act``, so that a task may have parameters of its own.
@@ -51,6 +54,14 @@ NEEDS: dict[str, tuple[Callable[[Offers], bool], str]] = {
     "one head": (
         lambda learner: learner.heads == 1,
         "it has a head for each task, and this strategy makes inputs that belong to none",
+    ),
+    "tasks": (
+        lambda learner: learner.rows_tell_task,
+        "its minibatches are not drawn from every task, nor say which one a row is of",
+    ),
+    "units": (
+        lambda learner: learner.plain_layers,
+        "its network is not of plain layers, in which each unit has weights in and out of its own",
     ),
     "encoder": (
         lambda learner: hasattr(learner, "encode") and hasattr(learner, "decide"),
@@ -163,6 +174,15 @@ class Strategy:
     def objective(self, batch: Minibatch, loss: Tensor) -> Tensor:
         """The loss to descend."""
         return loss
+
+    def split(self, batch: Minibatch) -> Sequence[Minibatch]:
+        """The minibatch in parts that each give a gradient of their own."""
+        return (batch,)
+
+    def merge(self, gradients: Sequence[Tensor]) -> None:
+        """Write into ``learner.optimizer.grads`` what is to be followed of several parts' gradients, each
+        flat as these."""
+        raise NotImplementedError
 
     def project(self) -> None:
         """Change the gradients of ``learner.optimizer`` in place."""
