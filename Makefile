@@ -60,6 +60,7 @@ bench: $(READY)
 	@$(BIN)/python benchmarks/training.py
 	@bash benchmarks/jax_env.sh
 	@$(BIN)/python benchmarks/sac.py
+	@$(BIN)/python benchmarks/meta.py
 	@$(BIN)/python benchmarks/learners.py
 
 clean:

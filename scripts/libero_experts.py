@@ -1,6 +1,6 @@
 """Plays LIBERO's scripted experts and writes docs/results/libero-experts.md.
 
-    python scripts/libero_experts.py --states 50 --lists object,spatial
+    python scripts/libero_experts.py --look official --states 50 --lists object,spatial
 
 Every episode is a line of a file beside the run (``--log``), so a run that is stopped goes on where it
 was, and more states or lists are added to what is there. ``--page`` writes the page from the file alone.
@@ -15,6 +15,7 @@ from pathlib import Path
 
 from perdure.registry import suite
 from perdure.suites.libero.experts import solve
+from perdure.suites.libero.looks import LOOKS
 from perdure.suites.libero.tasks import LISTS, names_of, officials
 from perdure.types import Task
 
@@ -24,38 +25,44 @@ LOG = ROOT / "docs/results/libero-experts.jsonl"
 TARGETS = {"object": 0.98, "spatial": 0.98, "goal": 0.95, "10": 0.85, "90": 0.85}
 HEAD = """# LIBERO's scripted experts
 
-`python scripts/libero_experts.py`: official initial states, {horizon} steps, seed 0 for fixtures, without
-pictures, constraints solved once a physics step (`solves=1`). {versions}. *won* is of episodes played: where
-they are fewer than 50 the states are the first ones. *steps* is the mean of the episodes that were won.
+`python scripts/libero_experts.py --look LOOK --states N`: {horizon} steps, without pictures, constraints solved once a
+physics step (`solves=1`). {versions}. In the official look episode k begins in the k-th official state; in the primitive one it
+is drawn by seed k. *won* is of episodes played, which are the first ones. *steps* is the mean of those that were won.
 
-| list | tasks played | episodes | won | share | steps | CPU s an episode | wanted |
+"""
+OF_LISTS = """| list | tasks played | episodes | won | share | steps | CPU s an episode | wanted |
 |---|---|---|---|---|---|---|---|
+"""
+OF_TASKS = """
+| task | won | steps | what did not hold at the end of lost episodes | instruction |
+|---|---|---|---|---|
 """
 
 
-def played(log: Path) -> dict[tuple[str, int], dict]:
+def played(log: Path) -> dict[tuple[str, str, int], dict]:
     """Episodes that were played, the last where one was played twice."""
     rows = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
-    return {(r["task"], r["state"]): r for r in rows}
+    return {(r["look"], r["task"], r["state"]): r for r in rows}
 
 
-def play(names: list[str], states: int, horizon: int, log: Path) -> None:
+def play(names: list[str], look: str, states: int, horizon: int, log: Path) -> None:
     """Play what has not been played."""
     done = played(log)
     for name in names:
-        missing = [k for k in range(states) if (name, k) not in done]
+        missing = [k for k in range(states) if (look, name, k) not in done]
         if not missing:
             continue
-        params = {"cameras": [], "solves": 1, "horizon": horizon}
+        params = {"cameras": [], "solves": 1, "horizon": horizon, "look": look}
         env = suite("libero").env(Task("libero", name, params=params)).unwrapped
         for k in missing:
             began = time.process_time()
-            attempt = solve(env, options={"episode": k})
+            attempt = solve(env, seed=k, options={"episode": k})
             goal = env.problem.goal
             left = [str(r) for r in goal if not env.simulation.predicates.holds(r)]
             row = {
-                "task": name, "state": k, "won": attempt.success, "steps": len(attempt.actions),
-                "left": left, "cpu": round(time.process_time() - began, 2), "horizon": horizon,
+                "look": look, "task": name, "state": k, "won": attempt.success,
+                "steps": len(attempt.actions), "left": left,
+                "cpu": round(time.process_time() - began, 2), "horizon": horizon,
             }  # fmt: skip
             with log.open("a") as file:
                 file.write(json.dumps(row) + "\n")
@@ -65,12 +72,21 @@ def play(names: list[str], states: int, horizon: int, log: Path) -> None:
 
 def page(log: Path) -> str:
     """The page of everything played."""
-    tasks = defaultdict(list)
-    for (name, _), row in sorted(played(log).items()):
-        tasks[name].append(row)
+    rows = played(log)
     versions = ", ".join(f"{p} {importlib.metadata.version(p)}" for p in ("mujoco", "numpy"))
-    horizon = max(r["horizon"] for rows in tasks.values() for r in rows)
-    text = HEAD.format(versions=versions, horizon=horizon)
+    text = HEAD.format(versions=versions, horizon=max(r["horizon"] for r in rows.values()))
+    for look in LOOKS:
+        tasks = defaultdict(list)
+        for (_, name, _), row in sorted(r for r in rows.items() if r[0][0] == look):
+            tasks[name].append(row)
+        if tasks:
+            text += f"**The {look} look**\n\n" + of_lists(tasks) + of_tasks(tasks) + "\n"
+    return text
+
+
+def of_lists(tasks: dict[str, list[dict]]) -> str:
+    """A line for each list."""
+    text = OF_LISTS
     for list_name in LISTS:
         names = [n for n in names_of(list_name) if n in tasks]
         rows = [r for n in names for r in tasks[n]]
@@ -84,10 +100,12 @@ def page(log: Path) -> str:
             f"| {100 * len(won) / len(rows):.1f} % | {steps:.0f} | {cpu:.1f} "
             f"| {100 * TARGETS[list_name]:.0f} % |\n"
         )
-    text += (
-        "\n| task | won | steps | what did not hold at the end of lost episodes | instruction |\n"
-    )
-    text += "|---|---|---|---|---|\n"
+    return text
+
+
+def of_tasks(tasks: dict[str, list[dict]]) -> str:
+    """A line for each task."""
+    text = OF_TASKS
     for name, official in officials().items():
         rows = tasks.get(name, [])
         if not rows:
@@ -105,6 +123,7 @@ def page(log: Path) -> str:
 def main() -> None:
     """Play and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--look", choices=LOOKS, default="primitive")
     parser.add_argument("--states", type=int, default=50, help="the first so many of the 50")
     parser.add_argument("--lists", default=",".join(LISTS), help="lists or tasks, with commas")
     parser.add_argument("--horizon", type=int, default=600)
@@ -115,7 +134,7 @@ def main() -> None:
         n for part in given.lists.split(",") for n in (names_of(part) if part in LISTS else (part,))
     ]
     if not given.page:
-        play(names, given.states, given.horizon, given.log)
+        play(names, given.look, given.states, given.horizon, given.log)
     # What was written by hand below the tables stays.
     _, mark, notes = (PAGE.read_text() if PAGE.exists() else "").partition("\n## ")
     PAGE.write_text(page(given.log) + mark + notes)

@@ -31,6 +31,9 @@ from perdure.spaces import FLAT, POLICIES
 from perdure.specs import takes_fields
 from perdure.types import Array, Batch, Context, Measures, Setup, State
 
+CACHE = 1 << 18
+"""Numbers of a layer that a core keeps at hand (1 MB)."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class MAMLSettings(TorchSettings):
@@ -317,16 +320,29 @@ class MAMLAgent(TorchAgent):
         before = 0.0
         for k in range(self.settings.epochs):
             self.optimizer.advance(progress)
-            value = self.objective(stages)
-            before = before if k else to_float(value)
-            self.optimizer.zero_grad()
-            (-value).backward()  # type: ignore[no-untyped-call]
-            self.optimizer.step()
+            value = self.climb(stages)
+            before = before if k else value
         with torch.no_grad():
             return {
                 "gain": to_float(self.objective(stages)) - before,
                 "kl": to_float(divergence()),
             }
+
+    def climb(self, stages: Sequence[Minibatch]) -> float:
+        """One step of the optimiser up the objective, and what it was. Tasks are taken together as far as their
+        layers stay in a core's cache: more at a time save operations, and then cost more than that."""
+        assert self.optimizer is not None
+        tasks, rows = stages[-1]["log_prob"].shape
+        at_once = max(1, CACHE // (rows * max(self.settings.hidden)))
+        self.optimizer.zero_grad()
+        total = 0.0
+        for first in range(0, tasks, at_once):
+            some = [{n: v[first : first + at_once] for n, v in stage.items()} for stage in stages]
+            value = self.objective(some) * (len(some[0]["obs"]) / tasks)
+            (-value).backward()  # type: ignore[no-untyped-call]
+            total += to_float(value)
+        self.optimizer.step()
+        return total
 
     def objective(self, stages: Sequence[Minibatch]) -> Tensor:
         """PPO's clipped objective of the adapted policies, as a function of the weights that they

@@ -41,6 +41,8 @@ CLEAR = 0.025
 """Metres between what is carried and what it is carried over."""
 LEANS = tuple(np.deg2rad(a) for a in (40, 60, 75))
 """Of a hand that pushes things into shelves."""
+TILTED = 0.06
+"""How much less upright a thing may be after its fall, as the cosine of its tilt: 0.06 are 20 degrees."""
 FLIP = np.diag([-1.0, -1.0, 1.0])
 SLANTING = tuple(
     turned(a) @ axes
@@ -178,7 +180,10 @@ def move(world: World, relation: Relation, skip: int = 0) -> Script:
         better = Room(world, name, relation).lowered(held, world.hand_axes, 60)
         place = better if better is not None and (better.fits or not place.fits) else place
         yield from carry(world, held, place)
+        upright = (place.axes @ held.axes)[2, 2]
         yield from put_down(world, held, place)
+        if place.drop and world.axes(name)[2, 2] < upright - TILTED:
+            yield from press(world, name)
     else:
         yield from push_in(world, held, place)
 
@@ -245,6 +250,16 @@ def put_down(world: World, held: Held, place: Place) -> Script:
     yield from go(
         world, world.hand - place.axes[:, 2] * 0.08, place.axes, OPENED, near=0.03, steps=20
     )
+
+
+def press(world: World, name: str) -> Script:
+    """Push what has come to rest slanting, on an edge, down by its highest part."""
+    points = world.solids(name).corners().reshape(-1, 3)
+    top = points[points[:, 2] > points[:, 2].max() - 0.006].mean(0)
+    axes = easiest(grasps.downward(np.pi / 2))
+    yield from approach(world, top + 0.05 * LEVEL, axes, CLOSED)
+    yield from go(world, top - 0.05 * LEVEL, axes, CLOSED, near=0.01, speed=0.5, steps=30)
+    yield from go(world, world.hand + 0.1 * LEVEL, axes, CLOSED, near=0.03, steps=20)
 
 
 def push_in(world: World, held: Held, place: Place) -> Script:

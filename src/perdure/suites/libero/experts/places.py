@@ -28,6 +28,10 @@ TWISTED = np.deg2rad(115)
 """How far the hand may be turned from its first posture before the wrist ends."""
 ENOUGH = 12
 """Places where a thing rests that are looked at for one where the hand fits too."""
+FINER = tuple((x, y) for x in (0.0, 0.006, -0.006, 0.012, -0.012) for y in (0.0, 0.006, -0.006, 0.012, -0.012))  # fmt: skip
+"""Steps about the lowest place, for what has hardly more room than it needs."""
+RIM = 0.012
+"""Metres above the lowest place where a thing rests."""
 DROPS = (0.03, 0.06, 0.09, 0.12, 0.15)
 TRIED = 70
 """Poses that are looked at, the nearest to the middle first."""
@@ -106,10 +110,22 @@ def spots(world: World, relation: Relation) -> Iterator[tuple[Array, float]]:
         reach, across = np.abs(axes @ size), np.eye(3)
     else:
         reach, across = size, axes.T  # The predicate turns by the axes themselves.
+    best = _share(world, relation) * reach[:2]
+    best[np.argmin(reach[:2])] = 0.0
     for u in np.linspace(-0.8, 0.8, 7):
         for v in np.linspace(-0.8, 0.8, 7):
             away = across[:, 0] * u * reach[0] + across[:, 1] * v * reach[1]
-            yield middle + away, float(np.linalg.norm(away))
+            yield middle + away, float(np.hypot(u * reach[0] - best[0], v * reach[1] - best[1]))
+
+
+def _share(world: World, relation: Relation) -> float:
+    """Where in a region a thing is best put that is not alone there, from −0.6 to 0.6 of its longer side; 0 if it is."""
+    target = relation.names[1]
+    goal = world.scene.problem.goal
+    there = [r for r in goal if r.predicate in ("on", "in") and r.names[1] == target]
+    if len(there) < 2 or relation not in there:
+        return 0.0
+    return 1.2 * there.index(relation) / (len(there) - 1) - 0.6
 
 
 def will_hold(world: World, relation: Relation, origin: Array) -> bool:
@@ -152,25 +168,42 @@ class Room:
         ]
         choices.sort(key=lambda c: c[0])
         resting: list[tuple[Array, Array]] = []
-        for _, turn, spot in choices[:most]:
+        heights: list[float] = []
+        within = self.relation.predicate == "in"
+
+        def rests(turn: float, spot: Array) -> tuple[Array, Array] | None:
+            """The hand's pose in which it has come to rest there."""
             turned_axes = turned(turn) @ axes
             offset = turned_axes @ held.position
             height = self.rest(points @ turned_axes.T - offset, spot)
-            if height is None:
+            origin = np.array([spot[0], spot[1], np.inf if height is None else height])
+            if not will_hold(self.world, self.relation, origin):
+                return None
+            resting.append((origin - offset, turned_axes))
+            heights.append(origin[2])
+            return resting[-1]
+
+        lowest = (np.inf, 0.0, axes)
+        for _, turn, spot in choices[:most]:
+            found = rests(turn, spot)
+            if found is None:
                 continue
-            origin = np.array([spot[0], spot[1], height])
-            if will_hold(self.world, self.relation, origin):
-                position = origin - offset
-                if self._goes(held, turned_axes, position):
-                    return Place(position, turned_axes, True)
-                resting.append((position, turned_axes))
-                if len(resting) == ENOUGH:
-                    break
-        # Into what is deep a thing is dropped.
-        for drop in DROPS if self.relation.predicate == "in" else ():
-            for position, turned_axes in resting:
-                if self._goes(held, turned_axes, position + drop * LEVEL):
-                    return Place(position + drop * LEVEL, turned_axes, True, drop=drop)
+            lowest = min(lowest, (heights[-1], turn, spot), key=lambda low: low[0])
+            if not within and self._goes(held, found[1], found[0]):
+                return Place(*found, True)
+            if len(resting) == ENOUGH:
+                break
+        if within and resting:
+            for dx, dy in FINER:
+                rests(lowest[1], lowest[2] + np.array([dx, dy, 0.0]))
+            # What rests higher than elsewhere rests on a rim, and will tip; into what is deep it is dropped.
+            flat = [r for r, h in zip(resting, heights, strict=True) if h < min(heights) + RIM]
+            for some in (flat, resting):
+                for drop in (0.0, *DROPS):
+                    for position, turned_axes in some:
+                        if self._goes(held, turned_axes, position + drop * LEVEL):
+                            return Place(position + drop * LEVEL, turned_axes, True, drop=drop)
+            resting = flat
         return Place(*resting[0], False) if resting else None
 
     def _goes(self, held: Held, axes: Array, position: Array) -> bool:

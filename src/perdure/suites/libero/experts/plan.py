@@ -10,6 +10,9 @@ from perdure.suites.libero.problem import Relation
 FIRST = {"turnoff": 0, "turnon": 0, "open": 1, "in": 2, "on": 2, "close": 3}
 """In which order relations are made true, where nothing else decides."""
 
+LOOKS = 2
+"""How often a way is looked for and not found before it is left."""
+
 
 def ordered(goal: tuple[Relation, ...], world: World) -> list[Relation]:
     """A goal's relations in an order in which one does not undo another."""
@@ -30,14 +33,22 @@ def script(world: World) -> Script:
     """Do what a task's goal asks for, and try again what failed, for ever."""
     goal = ordered(world.scene.problem.goal, world)
     tries: dict[Relation, int] = {}
+    vain: dict[Relation, int] = {}
+    """How often no way was found: to look is slow, and what is around changes little."""
     while True:
-        todo = [r for r in goal if not world.holds(r)]
+        todo = [needed_first(world, r) for r in goal if not world.holds(r)]
+        todo = [r for r in todo if vain.get(r, 0) < LOOKS]
+        acted = False
         if todo:
-            relation = needed_first(world, todo[0])
+            relation = todo[0]
             count = tries[relation] = tries.get(relation, -1) + 1
-            yield from skill(world, relation, count)
-        # Things may still be moving; and where no way was found, looking again at once is no use.
-        yield from wait(world, HOLD, 5)
+            for action in skill(world, relation, count):
+                acted = True
+                yield action
+            if not acted:
+                vain[relation] = vain.get(relation, 0) + 1
+        # Things may still be moving.
+        yield from wait(world, HOLD, 5 if acted else 20)
 
 
 def needed_first(world: World, relation: Relation) -> Relation:
