@@ -115,7 +115,7 @@ class DataRunner:
                 measures = check_measures(measures, f"{type(agent).__name__}.learn")
         else:
             measures = self._score(batch, ctx)
-        loop.count(n, self.learning)
+        loop.count(1, n, self.learning)
         row = Experience(
             e, j, slot=0, episode=number, trial=number, seed=None, trial_seed=None, steps=n,
             status="complete", terminated=False, truncated=False, measures=dict(measures or {}),

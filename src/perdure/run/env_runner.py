@@ -350,7 +350,7 @@ class EnvRunner:
         """
         budgets, loop, changed, began = self.budgets, self.loop, False, []
         taken, self.taken = self.taken, 0
-        loop.count(taken * len(slots), self.learning)
+        loop.count(taken, len(slots), self.learning)
         if len(budgets) == 1:
             budgets[0].steps += taken * len(slots)
         else:

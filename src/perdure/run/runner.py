@@ -92,8 +92,8 @@ class Loop(Protocol):
     ) -> Context:
         """The context of a batch whose rows belong to these exposures."""
 
-    def count(self, steps: int, learning: bool) -> None:
-        """Steps were taken."""
+    def count(self, taken: int, width: int, learning: bool) -> None:
+        """Steps were taken, each by so many slots at once (or one, with so many examples)."""
 
     def log_measures(self, measures: Mapping[str, float]) -> None:
         """Measures that learning returned; their mean goes into the next row."""

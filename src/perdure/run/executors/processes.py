@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from perdure.errors import SpecError
+from perdure.pools import cores
 from perdure.run.crashes import place
 from perdure.run.executors.base import Report, check_count, check_patience
 from perdure.run.executors.output import WorkerOutput
@@ -38,13 +39,14 @@ class Processes:
 
     A worker that dies, is killed, or gives no sign of life for ``deadline`` seconds is torn down
     with everything it started, and its lifetime replayed from the last commit, at most
-    ``retries`` times. ``workers`` defaults to the number of cores.
+    ``retries`` times. ``workers`` defaults to the number of cores, shared with the processes that
+    evaluate for a lifetime, if it has some.
     """
 
     def __init__(self, workers: int = 0, deadline: float = DEADLINE, retries: int = 2) -> None:
         check_patience("processes", deadline, retries)
         check_count("processes", "workers", workers)
-        self.workers = workers or len(os.sched_getaffinity(0))
+        self.workers, self._all_cores = workers or cores(), not workers
         self.deadline, self.retries = deadline, retries
         self.threads = 0
         """Threads that the environments of a lifetime may use, 0 for its share of the cores."""
@@ -56,20 +58,28 @@ class Processes:
                 "agents and curricula given as Python objects cannot be sent to other processes: use the "
                 "serial executor, or name them as file.py:Object"
             )
-        cores = len(os.sched_getaffinity(0))
-        share = self.threads or max(1, cores // max(1, min(self.workers, len(jobs))))
+        workers = self.workers
+        if self._all_cores:
+            workers = max(1, workers // plan.eval_workers)
+        share = self.threads or max(1, cores() // max(1, min(workers, len(jobs))))
         with family() as kin:
-            self._run(plan, jobs, report, share, kin)
+            self._run(plan, jobs, report, workers, share, kin)
 
     def _run(
-        self, plan: Plan, jobs: Sequence[Job], report: Report, share: int, kin: StartedProcesses
+        self,
+        plan: Plan,
+        jobs: Sequence[Job],
+        report: Report,
+        workers: int,
+        share: int,
+        kin: StartedProcesses,
     ) -> None:
         waiting = deque((job, 0) for job in jobs)
         tries: dict[str, int] = {}
         active: list[_Worker] = []
         try:
             while waiting or active:
-                while waiting and len(active) < self.workers:
+                while waiting and len(active) < workers:
                     job, tried = waiting.popleft()
                     tries[job.id] = tried + 1
                     active.append(self._start(plan, job, share, kin))

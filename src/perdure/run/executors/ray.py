@@ -88,6 +88,9 @@ class Ray:
             return
         with connected(self.address) as ray:
             needs = {label: {**declared(plan, label), **self.given} for label in plan.agents}
+            if plan.eval_workers > 1:  # They run where their lifetime does.
+                for need in needs.values():
+                    need["cpus"] = max(need.get("cpus", 1), plan.eval_workers)
             for label, need in needs.items():
                 check_resources(f"agent {label}", need)
                 _refuse_too_much(ray, label, need)
@@ -161,7 +164,8 @@ class _Driver:
                 node, soft=False
             )
         plan = self.plan
-        flags = {"video": plan.video, "mix_code": plan.mix_code, "pruning": plan.pruning}
+        names = ("video", "filmed", "mix_code", "pruning", "eval_workers")
+        flags = {name: getattr(plan, name) for name in names}
         patience = {"deadline": self.options.deadline, "retries": self.options.retries}
         args = (
             str(plan.path.absolute()),
