@@ -100,14 +100,16 @@ def drive(out: Path, lifetimes: int, rows: int) -> dict[str, float]:
     return found
 
 
-def read(out: Path, agent: str = "random", executor: str = "") -> dict[str, float]:
+def read(
+    out: Path, agent: str = "random", executor: str = "", curriculum: str = CURRICULUM
+) -> dict[str, float]:
     """Processor seconds of the verbs, each in a process of its own; and rows of the run."""
     found: dict[str, float] = {}
     label, executor = agent.partition("=")[0], executor or f"{__file__}:NoOp"
     for name, args in {"watch": ["watch"], "measure": ["measure"], "plan": []}.items():
         command = [sys.executable, "-m", "perdure", *args, str(out)]
         if name == "plan":
-            command = [sys.executable, "-m", "perdure", "run", CURRICULUM, "-a", agent, "--out", str(out),
+            command = [sys.executable, "-m", "perdure", "run", curriculum, "-a", agent, "--out", str(out),
                        "--plan", "--executor", executor, "-n", str(len(list(out.glob(f"{label}/*"))))]  # fmt: skip
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -130,12 +132,12 @@ def one(lifetimes: int, rows: int) -> dict[str, float]:
 def page_of_run(found: dict[str, Any]) -> str:
     """What ``benchmarks/scale_run.py`` found, in words."""
     n, samples = found["lifetimes"], found["samples"]
-    (first, _, least), (last, spent, most) = samples[0], samples[-1]
+    (first, _, least), (last, _, most) = samples[0], samples[-1]
     read = ", ".join(f"`{k}` {v:.1f} s" for k, v in found["read"].items())
     return (
         f"## One real run of {n:,} lifetimes\n\n"
         "`python benchmarks/scale_run.py`: each a process that the executor `processes` starts, watches and "
-        "reports, and that runs the real loop with an agent that does nothing (forked, to save imports).\n\n"
+        "reports; it has the real loop run by one that has made the imports, with an agent that does nothing.\n\n"
         f"The driver took {found['driver']:.1f} s of processor time ({100 * found['driver'] / n:.2f} s per 100 "
         f"lifetimes; {found['planning']:.1f} s of it planning), in {found['clock'] / 60:.0f} minutes on the clock. It held "
         f"{least:.0f} MB after {first:,} lifetimes and {most:.0f} MB after {last:,}. Reading the run: {read}.\n"

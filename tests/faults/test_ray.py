@@ -27,7 +27,7 @@ from helpers import (
 from perdure.agent import Agent
 from perdure.errors import SpecError
 from perdure.run.executors import make_executor
-from perdure.run.executors.ray import check_resources, declared, unwrapped
+from perdure.run.executors.ray_cluster import check_resources, declared, unwrapped
 from perdure.run.plan import make_plan
 from perdure.run.spec import RunSpec
 

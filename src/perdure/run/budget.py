@@ -75,7 +75,10 @@ class Budget:
             del self.known[min(self.known)]
         per, seed = self.exposure.episodes_per_trial, self.episode_seeds.seed
         self.known[chunk] = found = []
-        for n in range(chunk * AHEAD, (chunk + 1) * AHEAD):
+        end = (chunk + 1) * AHEAD
+        if self.exposure.unit == "episodes":
+            end = min(end, self.exposure.amount)
+        for n in range(chunk * AHEAD, end):
             own = seed(n)
             if self.trial_seeds is not None:
                 trial = self.trial_seeds.seed(n // per)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.metadata
 import os
@@ -182,18 +183,12 @@ def describe_error(error: BaseException) -> str:
 
 def provenance() -> dict[str, Any]:
     """Where and with what a session runs."""
-    versions = {}
-    for name in PACKAGES:
-        try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
     return {
         "host": socket.gethostname(),
         "pid": os.getpid(),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": versions,
+        "packages": dict(installed()),
         "git": git_revision(),
     }
 
@@ -201,6 +196,16 @@ def provenance() -> dict[str, Any]:
 def without_code(described: Mapping[str, Any]) -> dict[str, Any]:
     """A description without what was executed, which is compared for itself."""
     return {key: value for key, value in described.items() if key != "code"}
+
+
+@functools.cache
+def installed() -> tuple[tuple[str, str], ...]:
+    """The packages whose versions matter, and these."""
+    found = []
+    for name in PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found.append((name, importlib.metadata.version(name)))
+    return tuple(found)
 
 
 @functools.cache

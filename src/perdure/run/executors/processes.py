@@ -6,12 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from perdure.errors import SpecError
+from perdure.errors import Interrupted, SpecError
 from perdure.pools import cores
 from perdure.run.crashes import place
 from perdure.run.executors.base import Report, check_count, check_patience
@@ -50,6 +51,10 @@ class Processes:
         self.deadline, self.retries = deadline, retries
         self.threads = 0
         """Threads that the environments of a lifetime may use, 0 for its share of the cores."""
+        self.tell: Callable[[str], None] = _to_the_terminal
+        """What is done with a line for the user; called by threads that read what workers write."""
+        self.stopping = threading.Event()
+        """Set by another thread, it ends the run as a signal does."""
 
     def run(self, plan: Plan, jobs: Sequence[Job], report: Report) -> None:
         """Run the jobs, ``workers`` at a time."""
@@ -79,6 +84,8 @@ class Processes:
         active: list[_Worker] = []
         try:
             while waiting or active:
+                if self.stopping.is_set():
+                    raise Interrupted(signal.SIGTERM)
                 while waiting and len(active) < workers:
                     job, tried = waiting.popleft()
                     tries[job.id] = tried + 1
@@ -103,7 +110,7 @@ class Processes:
         # theirs do not.
         threads = {f"{lib}_NUM_THREADS": "1" for lib in ("OMP", "MKL", "OPENBLAS", "NUMEXPR")}
         threads["PERDURE_THREADS"] = str(share)
-        output = WorkerOutput()
+        output = WorkerOutput(self.tell)
         known = {**kin.environment, "PERDURE_PARENT": str(os.getpid())}
         process = subprocess.Popen(
             plan.command(job),
@@ -130,10 +137,8 @@ class Processes:
         else:
             why = f"died with signal {-code}" if code < 0 else f"ended with exit code {code}"
         _kill(worker)
-        notes, tail, failure = worker.output.said()
+        tail, failure = worker.output.said()
         worker.output.close()
-        for note in notes:
-            print(note, file=sys.stderr)
         # What an environment calls in a worker may end it with any exit code: only the log says
         # that a lifetime is done, and only the worker's own words that it has failed.
         # Once it is, whatever ends the worker does no harm.
@@ -148,6 +153,10 @@ class Processes:
         text = clipped(f"the worker {why}, {tries} times. {more}".strip())
         write_error(worker.folder, text, crash)
         return Outcome(worker.job, "failed", text), False
+
+
+def _to_the_terminal(line: str) -> None:
+    print(line, file=sys.stderr)
 
 
 def _kill(worker: _Worker) -> None:
