@@ -36,9 +36,11 @@ from perdure.run.spec import RunSpec
 from perdure.types import Curriculum, Exposure, Task, evaluate, learn
 
 CURRICULUM = f"{__file__}:few"
+SERVERS = 4
+"""Processes that have the imports."""
 SAMPLES = 10
 """Looks at the driver's memory."""
-CLIENT = 'mkfifo "$1.$$"; echo "$$ $2" > "$1"; read code < "$1.$$"; rm "$1.$$"; exit $code'
+CLIENT = 'echo "$2 $3" > "$1"; read code < "$2"; exit $code'
 """What the executor starts: it asks for a lifetime and ends as that does. A shell starts quicker than Python."""
 
 
@@ -59,13 +61,16 @@ class _Handed:
     """A plan whose lifetimes run in a process that has the imports."""
 
     def __init__(self, plan: Plan, address: str) -> None:
-        self._plan, self._address = plan, address
+        self._plan, self._address, self._asked = plan, address, 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._plan, name)
 
     def command(self, job: Job) -> list[str]:
-        return ["/bin/sh", "-c", CLIENT, "lifetime", self._address, job.id]
+        self._asked += 1
+        answer = f"{self._address}.{self._asked}"
+        os.mkfifo(answer)
+        return ["/bin/sh", "-c", CLIENT, "lifetime", self._address, answer, job.id]
 
 
 class Quick(Processes):
@@ -90,15 +95,18 @@ class Quick(Processes):
             address = f"{folder}/asked"
             os.mkfifo(address)
             parent = os.getpid()
-            server = os.fork()
-            if server == 0:
-                die_with_parent(parent)
-                serve(plan, address)
+            servers = []
+            for _ in range(SERVERS):
+                servers.append(os.fork())
+                if servers[-1] == 0:
+                    die_with_parent(parent)
+                    serve(plan, address)
             try:
                 super().run(_Handed(plan, address), jobs, counted)  # type: ignore[arg-type]
             finally:
-                os.kill(server, signal.SIGKILL)
-                os.waitpid(server, 0)
+                for server in servers:
+                    os.kill(server, signal.SIGKILL)
+                    os.waitpid(server, 0)
 
 
 def serve(plan: Plan, address: str) -> None:
@@ -110,13 +118,14 @@ def serve(plan: Plan, address: str) -> None:
         while True:
             *lines, rest = (rest + asked.read(4096)).split(b"\n")
             for line in lines:
-                who, job = line.decode().split()
+                answer, job = line.decode().split()
                 code = 1
                 try:
                     run_lifetime(plan, by_id[job])
                     code = 0
                 finally:
-                    Path(f"{address}.{who}").write_text(f"{code}\n")
+                    Path(answer).write_text(f"{code}\n")
+                    os.unlink(answer)
 
 
 def memory() -> float:

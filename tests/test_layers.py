@@ -28,7 +28,7 @@ INNER = {
     ),
     "run": (
         {"spec", "guards", "progress", "results", "signals", "runner", "guardian", "crashes", "sources"},
-        {"pruning", "persistence", "vector", "agent_state", "validate", "family", "code"},
+        {"pruning", "persistence", "vector", "agent_state", "validate", "family", "code", "memories", "budget", "generated"},
         {"repeat"},
         {"datasets", "env_runner", "video", "pictures"},
         {"config", "data_runner", "messages"},

@@ -49,18 +49,21 @@ from perdure.store.urls import UrlPath, is_url, output_beside, place
 RACES = 1000
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+SERVERS = {"s3": object_stores.seaweedfs, "az": object_stores.azurite}
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def server(request: pytest.FixtureRequest) -> Iterator[str]:
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="perdure-seaweedfs-", dir=memory) as folder:
-        with object_stores.seaweedfs(Path(folder)):
-            yield
+    with tempfile.TemporaryDirectory(prefix="perdure-objects-", dir=memory) as folder:
+        with SERVERS[request.param](Path(folder)):
+            yield request.param
 
 
 @pytest.fixture
-def url(server: None, request: pytest.FixtureRequest) -> UrlPath:
+def url(server: str, request: pytest.FixtureRequest) -> UrlPath:
     """A place of its own for each test."""
-    return UrlPath(f"s3://perdure-tests/{request.node.name}")
+    return UrlPath(f"{server}://perdure-tests/{request.node.originalname}")
 
 
 def test_urls_are_paths_that_no_file_is_opened_by() -> None:

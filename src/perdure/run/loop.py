@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from perdure.agent import Agent
-from perdure.errors import AgentFault, CurriculumError
+from perdure.errors import AgentFault
 from perdure.names import join_task_id
 from perdure.run.agent_state import AgentState
 from perdure.run.boundaries import Group, context_of, groups_of, tasks_end, tell
 from perdure.run.config import LifetimeConfig
-from perdure.run.env_runner import reset_memory
 from perdure.run.eval_pool import EvalPool
+from perdure.run.generated import check_generated, checked_choice
 from perdure.run.guards import agent_fault, check_measures
+from perdure.run.memories import reset_memory
 from perdure.run.progress import BEAT, Progress
 from perdure.run.pruning import PruningGate
 from perdure.run.repeat import Repeater
@@ -32,7 +33,6 @@ from perdure.types import (
     Block,
     BlockChoice,
     Context,
-    Curriculum,
     Exposure,
 )
 
@@ -240,7 +240,7 @@ class LifetimeLoop:
             while True:
                 if isinstance(item, BlockChoice):
                     item, chosen = self._choose(item, chosen, number), chosen + 1
-                _check_generated(curriculum, item, number, allowed)
+                check_generated(curriculum, item, number, allowed)
                 yield number, item
                 number += 1
                 item = generator.send(self.results.until(number))
@@ -253,16 +253,7 @@ class LifetimeLoop:
                 picked = self.agent.choose(choice.options, self.results.until(number))
             except Exception as e:
                 raise agent_fault(self.agent, "choose", e) from e
-            if (
-                isinstance(picked, bool)
-                or not isinstance(picked, (int, np.integer))
-                or not (0 <= picked < len(choice.options))
-            ):
-                raise AgentFault(
-                    f"{type(self.agent).__name__}.choose: expected a number from 0 to "
-                    f"{len(choice.options) - 1}, got {picked!r}"
-                )
-            self.choices.append(int(picked))
+            self.choices.append(checked_choice(self.agent, picked, choice))
         return choice.options[self.choices[nth]]
 
     def _block(self, number: int, block: Block, resume: Mapping[str, Any] | None) -> None:
@@ -389,16 +380,3 @@ class LifetimeLoop:
         self.measures = {k: list(v) for k, v in position["measures"].items()}
         inner = {k[6:]: v for k, v in arrays.items() if k.startswith("inner/")}
         return {"place": position["place"], "inner": position["inner"], "arrays": inner}
-
-
-def _check_generated(curriculum: Curriculum, item: Any, number: int, allowed: set[str]) -> None:
-    where = f"curriculum {curriculum.name}, generated block {number}"
-    if not isinstance(item, Block):
-        raise CurriculumError(f"{where}: expected a Block or a Choice, got {item!r}")
-    if item.width > curriculum.width:
-        raise CurriculumError(
-            f"{where}: {item.width} exposures side by side; say Curriculum(width={item.width})"
-        )
-    for e in (*item.exposures, *item.then):
-        if e.task.key not in allowed:
-            raise CurriculumError(f"{where}: {e.task.id} is not among the curriculum's tasks")

@@ -12,7 +12,7 @@ from perdure.agent import Agent
 from perdure.run.agent_state import tasks_are_independent
 from perdure.run.boundaries import Group, tasks_end
 from perdure.run.eval_pool import EvalPool
-from perdure.run.transcript import Replay, TranscribingLoop, Transcript
+from perdure.run.transcript import TranscriptRunner, TranscribingLoop, Transcript
 from perdure.types import Exposure
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def evaluate_split(
         "films": loop.recorder is not None,
         "repeats": loop.repeater is not None,
     }
-    waiting = Replay(loop, groups[0], Transcript(), shown=(place, fractions))
+    waiting = TranscriptRunner(loop, groups[0], Transcript(), shown=(place, fractions))
 
     def alive() -> None:
         loop.progress.elsewhere = pool.cpu
@@ -67,7 +67,7 @@ def evaluate_split(
     for g, transcript in pool.evaluate(head, arrays, visits(groups), alive):
         loop.position = by_number[g][0].address
         skip = told if told is not None and g == first else (0, 0)
-        Replay(loop, by_number[g], transcript, skip, (place, fractions)).run()
+        TranscriptRunner(loop, by_number[g], transcript, skip, (place, fractions)).run()
     return True
 
 
@@ -79,4 +79,4 @@ def evaluate_again(
     films, repeats = loop.recorder is not None, loop.repeater is not None
     inner = TranscribingLoop(loop.config, loop.agent, films, repeats, loop.beat)
     transcript = inner.visit(loop.state, group, enters, leaves)
-    Replay(loop, group, transcript, told).run()
+    TranscriptRunner(loop, group, transcript, told).run()

@@ -2,7 +2,7 @@
 
 Evaluation leaves no trace in the agent, its episodes have addresses, and so have the agent's draws in it.
 So a task may be evaluated anywhere, in any order: what it gave is a :class:`Transcript`, and
-:class:`Replay` gives the loop the rows, commits and films that it would have had by playing itself.
+:class:`TranscriptRunner` gives the loop the rows, commits and films that it would have had by playing itself.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def runner_for(loop: Loop, place: Place, group: Sequence[Exposure]) -> Runner:
     return (DataRunner if group[0].on_data else EnvRunner)(loop, place, group)
 
 
-class Replay:
+class TranscriptRunner:
     """A runner that plays nothing: it tells the loop what a transcript says.
 
     The loop commits after the same rows as if it had played. It has no environments to save then, only
