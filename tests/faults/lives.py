@@ -336,6 +336,16 @@ class Remembering(Quiet):
         return {"drawn": float(self.rng.random()), "learned": float(self.n)}
 
 
+class Talking(Quiet):
+    """Says a word to the user when it learns first, and takes its time."""
+
+    def learn(self, batch: Batch, ctx: Context) -> None:
+        if not self.n:
+            print("perdure: a word in the middle of life", file=sys.stderr, flush=True)
+        time.sleep(0.1)
+        super().learn(batch, ctx)
+
+
 class Restless(Quiet):
     """Learns in evaluation."""
 
