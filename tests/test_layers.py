@@ -28,11 +28,10 @@ INNER = {
     ),
     "run": (
         {"spec", "guards", "progress", "results", "signals", "runner", "guardian", "crashes", "sources"},
-        {"pruning", "persistence", "vector", "agent_state", "validate", "family", "code", "memories", "budget", "generated"},
+        {"pruning", "persistence", "vector", "agent_state", "validate", "family", "code", "memories", "budget", "generated", "boundaries"},
         {"repeat"},
         {"datasets", "env_runner", "video", "pictures"},
         {"config", "data_runner", "messages"},
-        {"boundaries"},
         {"transcript"},
         {"eval_pool"},
         {"split"},

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from perdure.agent import Agent
-from perdure.run.config import LifetimeConfig
 from perdure.run.guards import agent_fault
 from perdure.run.runner import Place
 from perdure.types import Array, Block, Context, Exposure, Kind
+
+if TYPE_CHECKING:
+    from perdure.run.config import LifetimeConfig
 
 Group = tuple[Place, tuple[Exposure, ...]]
 """Exposures that are run at a time, and where they stand."""

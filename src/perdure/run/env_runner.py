@@ -11,6 +11,7 @@ import numpy as np
 from perdure.agent import Agent
 from perdure.arrays import same_leaves
 from perdure.errors import EnvironmentFault
+from perdure.run.boundaries import context_of
 from perdure.run.budget import Budget, Slot
 from perdure.run.guards import Observer, action_guard, agent_fault, stack_actions
 from perdure.run.memories import Beginnings
@@ -246,7 +247,8 @@ class EnvRunner:
             for b, s in zip(budgets, slots, strict=True)
         ]
         steps = [b.exposure.amount for b in self.budgets if b.exposure.unit == "steps"]
-        return self.loop.context(
+        return context_of(
+            self.loop.config,
             self.place,
             [b.exposure for b in budgets],
             np.array([s.number for s in slots]),

@@ -12,7 +12,7 @@ from perdure.agent import Agent
 from perdure.errors import AgentFault
 from perdure.names import join_task_id
 from perdure.run.agent_state import AgentState
-from perdure.run.boundaries import Group, context_of, groups_of, tasks_end, tell
+from perdure.run.boundaries import Group, groups_of, tasks_end, tell
 from perdure.run.config import LifetimeConfig
 from perdure.run.eval_pool import EvalPool
 from perdure.run.generated import check_generated, checked_choice
@@ -29,11 +29,8 @@ from perdure.run.video import Recorder
 from perdure.store.log import LifetimeLog
 from perdure.store.rows import MEASURES, Row, params_json
 from perdure.types import (
-    Array,
     Block,
     BlockChoice,
-    Context,
-    Exposure,
 )
 
 _Columns = tuple[int, bool, str, bool, int, str, str, str]
@@ -80,19 +77,6 @@ class LifetimeLoop:
         self.results = RunningResults(log.committed_rows() if self._counts else ())
 
     # What runners ask for.
-
-    def context(
-        self,
-        place: Place,
-        exposures: Sequence[Exposure],
-        slots: Array,
-        episode_start: Array,
-        instructions: Sequence[str] = (),
-        **more: Any,
-    ) -> Context:
-        """The context of a batch whose rows belong to these exposures."""
-        where = (self.config, place, exposures, slots, episode_start, instructions)
-        return context_of(*where, **more)
 
     @property
     def experiences(self) -> int:

@@ -12,7 +12,7 @@ from perdure.agent import Agent
 from perdure.run.agent_state import tasks_are_independent
 from perdure.run.boundaries import Group, tasks_end
 from perdure.run.eval_pool import EvalPool
-from perdure.run.transcript import TranscriptRunner, TranscribingLoop, Transcript
+from perdure.run.transcript import TranscribingLoop, Transcript, TranscriptRunner
 from perdure.types import Exposure
 
 if TYPE_CHECKING:

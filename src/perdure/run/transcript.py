@@ -16,7 +16,7 @@ from gymnasium import spaces
 
 from perdure.agent import Agent
 from perdure.run.agent_state import AgentState
-from perdure.run.boundaries import Group, context_of, tell
+from perdure.run.boundaries import Group, tell
 from perdure.run.config import LifetimeConfig
 from perdure.run.data_runner import DataRunner
 from perdure.run.env_runner import EnvRunner
@@ -27,7 +27,7 @@ from perdure.run.runner import Experience, Loop, Place, Runner
 from perdure.run.vector import pack_actions, unpack_actions
 from perdure.run.video import Recorder
 from perdure.suite import Episode
-from perdure.types import Array, Context, Exposure, Task
+from perdure.types import Array, Exposure, Task
 
 NEVER = 1 << 62
 """Steps until a commit, for a loop that makes none."""
@@ -79,10 +79,6 @@ class TranscribingLoop:
         if leaves:
             tell(self.agent, self.config, place.number, "leave", "task", here)
         return self.transcript
-
-    def context(self, place: Place, *args: Any, **more: Any) -> Context:
-        """The context of a batch."""
-        return context_of(self.config, place, *args, **more)
 
     def count(self, taken: int, width: int, learning: bool) -> None:
         """Steps were taken."""
