@@ -77,9 +77,8 @@ def test_the_rows_and_their_files_are_those_of_one_process(alone: Path, tmp_path
     run(out, 3)
     same_rows(out, alone)
     for life in ("random/0", "memory/0"):
-        checked = [LifetimeFolder(r / life).repeat() for r in (out, alone)]
-        assert checked[0] == checked[1] and checked[0] is not None
-        assert checked[0]["played"] == checked[0]["agreed"] > 1
+        found = LifetimeFolder(out / life).repeat()
+        assert found["played"] == found["agreed"] >= 1 and not found["differences"]
     # It was split: the lifetime's place at some commit is told in rows, not in environments.
     journal = LifetimeFolder(out / "random/0").journal()
     assert any("told" in c.position["inner"] for c in journal.commits)
