@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -99,14 +100,17 @@ def drive(out: Path, lifetimes: int, rows: int) -> dict[str, float]:
     return found
 
 
-def read(out: Path) -> dict[str, float]:
-    """Processor seconds of the verbs, each in a process of its own."""
+def read(
+    out: Path, agent: str = "random", executor: str = "", curriculum: str = CURRICULUM
+) -> dict[str, float]:
+    """Processor seconds of the verbs, each in a process of its own; and rows of the run."""
     found: dict[str, float] = {}
+    label, executor = agent.partition("=")[0], executor or f"{__file__}:NoOp"
     for name, args in {"watch": ["watch"], "measure": ["measure"], "plan": []}.items():
         command = [sys.executable, "-m", "perdure", *args, str(out)]
         if name == "plan":
-            command = [sys.executable, "-m", "perdure", "run", CURRICULUM, "-a", "random", "--out", str(out),
-                       "--plan", "--executor", f"{__file__}:NoOp", "-n", str(len(list(out.glob("random/*"))))]  # fmt: skip
+            command = [sys.executable, "-m", "perdure", "run", curriculum, "-a", agent, "--out", str(out),
+                       "--plan", "--executor", executor, "-n", str(len(list(out.glob(f"{label}/*"))))]  # fmt: skip
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -123,6 +127,21 @@ def one(lifetimes: int, rows: int) -> dict[str, float]:
         return {**found, **{f"read {k}": v for k, v in read(folder / "run").items()}}
     finally:
         shutil.rmtree(folder)
+
+
+def page_of_run(found: dict[str, Any]) -> str:
+    """What ``benchmarks/scale_run.py`` found, in words."""
+    n, samples = found["lifetimes"], found["samples"]
+    (first, _, least), (last, _, most) = samples[0], samples[-1]
+    read = ", ".join(f"`{k}` {v:.1f} s" for k, v in found["read"].items())
+    return (
+        f"## One real run of {n:,} lifetimes\n\n"
+        "`python benchmarks/scale_run.py`: each a process that the executor `processes` starts, watches and "
+        "reports; it has the real loop run by one that has made the imports, with an agent that does nothing.\n\n"
+        f"The driver took {found['driver']:.1f} s of processor time ({100 * found['driver'] / n:.2f} s per 100 "
+        f"lifetimes; {found['planning']:.1f} s of it planning), in {found['clock'] / 60:.0f} minutes on the clock. It held "
+        f"{least:.0f} MB after {first:,} lifetimes and {most:.0f} MB after {last:,}. Reading the run: {read}.\n"
+    )
 
 
 def main() -> None:
@@ -142,7 +161,11 @@ def main() -> None:
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
         results.append(json.loads(done.stdout.splitlines()[-1]))
         print(size, results[-1], flush=True)
-    (Path(__file__).parent / "results/scale.md").write_text(page(sizes, given.rows, results))
+    results_in = Path(__file__).parent / "results"
+    text, real = page(sizes, given.rows, results), results_in / "scale_run.json"
+    if real.exists():
+        text += "\n" + page_of_run(json.loads(real.read_text()))
+    (results_in / "scale.md").write_text(text)
 
 
 def page(sizes: Sequence[int], rows: int, results: Sequence[dict[str, float]]) -> str:

@@ -69,6 +69,7 @@ def experiment(
     *,
     video: bool = False,
     mix_code: bool = False,
+    eval_workers: int = 1,
     progress: bool | None = None,
     **keys: Any,
 ) -> Run:
@@ -81,7 +82,8 @@ def experiment(
     run in this process (``executor="serial"``); names may also run side by side.
 
     ``video`` films some evaluation episodes. ``mix_code`` goes on where code has changed since earlier
-    lifetimes, which is an error otherwise. ``progress`` shows how far it is, by default in terminals and
+    lifetimes, which is an error otherwise. ``eval_workers`` processes share the evaluations of each lifetime:
+    the rows are the same. ``progress`` shows how far it is, by default in terminals and
     notebooks. The other keys are those of :class:`~perdure.run.spec.RunSpec`: ``lifetimes``, ``seed``,
     ``out``, ``executor``, ``envs``, ``experts``, ``hide_tasks``, ``checkpoint``.
 
@@ -89,7 +91,7 @@ def experiment(
     an error (:class:`~perdure.errors.RunFailed`).
     """
     known = [f.name for f in fields(RunSpec) if f.name not in ("curriculum", "agents")]
-    own = ["curriculum", "agents", "video", "mix_code", "progress"]
+    own = ["curriculum", "agents", "video", "mix_code", "eval_workers", "progress"]
     for key in keys:
         if key not in known:
             names = [*known, *own]
@@ -108,7 +110,7 @@ def experiment(
         with interruptible():
             prepare(plan, video)
             with _view(plan, progress):
-                outcomes = execute(plan, video=video, prepared=True)
+                outcomes = execute(plan, video=video, prepared=True, eval_workers=eval_workers)
     except Interrupted as e:
         if e.signum != signal.SIGINT:
             raise

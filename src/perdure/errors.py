@@ -96,6 +96,10 @@ class Corrupt(StoreError):
     """A file on disk is not what its commit says."""
 
 
+class WorkerLost(PerdureError):
+    """A process that evaluated for a lifetime died, again and again."""
+
+
 class RunFailed(PerdureError):
     """No lifetime of a run came to its end."""
 

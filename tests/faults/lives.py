@@ -99,6 +99,32 @@ def life(steps: int = 60) -> Curriculum:
     return Curriculum("faults/life", blocks)
 
 
+def wide(blobs: bool = False, generated: bool = False, pause: float = 0.0) -> Curriculum:
+    """Evaluations of several tasks, one of them with two variants; with ``blobs``, of data."""
+    size = {"size": 3, "horizon": 9}
+    names = [("ne", ""), ("ne", "again"), ("sw", ""), ("nw", ""), ("se", "")]
+    tasks = [Task("toy", f"goal-{name}", variant, size) for name, variant in names]
+    amount, unit = 3, "episodes"
+    if pause:
+        names = [("", "a"), ("", "b"), ("", "c"), ("", "d")]
+        tasks = [Task("gym", "PerdureTroubled-v0", v, {"pause": pause}) for _, v in names]
+        tasks += [Task("gym", "PerdureDishonest-v0", params={"pause": pause})]
+    if blobs:
+        tasks = [Task("toy", "blobs", f"turn{a}", {"angle": a}) for a in (0, 45, 90)]
+        amount, unit = 1, "epochs"
+    each = [Exposure(task, amount, unit) for task in tasks]  # type: ignore[arg-type]
+    some = Exposure(tasks[0], 1 if blobs else 30, "epochs" if blobs else "steps")
+    blocks = (evaluate(*each), learn(some), evaluate(*each), adapt(some, then=each[:3]))
+    if not generated:
+        return Curriculum("faults/wide", blocks)
+
+    def generate() -> Any:
+        for k in range(len(blocks)):
+            yield blocks[k]
+
+    return Curriculum("faults/wide", generate=generate, tasks=tuple(tasks))
+
+
 # Environments in trouble.
 
 
@@ -282,6 +308,42 @@ def every_method() -> Curriculum:
         yield adapt(some, then=[few])
 
     return Curriculum("faults/every-method", generate=generate, tasks=(task,))
+
+
+class Remembering(Quiet):
+    """Acts by chance and by what it has done since the scope of its memory began."""
+
+    def __init__(self, setup: Setup, scope: str = "episode") -> None:
+        super().__init__(setup)
+        self.memory_scope = scope  # type: ignore[assignment]
+        self.steps = np.zeros(setup.slots, np.int64)
+
+    def act(self, obs: Any, ctx: Context) -> Array:
+        self.steps[ctx.slots] += 1
+        actions: Array = (super().act(obs, ctx) + self.steps[ctx.slots]) % 4
+        return actions
+
+    def reset_memory(self, slots: Array) -> None:
+        self.steps[slots] = 0
+
+    def memory(self) -> dict[str, Array]:
+        return {"steps": self.steps}
+
+    def load_memory(self, memory: State) -> None:
+        self.steps = np.array(memory["steps"])
+
+    def diagnose(self) -> dict[str, float]:
+        return {"drawn": float(self.rng.random()), "learned": float(self.n)}
+
+
+class Talking(Quiet):
+    """Says a word to the user when it learns first, and takes its time."""
+
+    def learn(self, batch: Batch, ctx: Context) -> None:
+        if not self.n:
+            print("perdure: a word in the middle of life", file=sys.stderr, flush=True)
+        time.sleep(0.1)
+        super().learn(batch, ctx)
 
 
 class Restless(Quiet):

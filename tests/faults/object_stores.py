@@ -3,6 +3,9 @@ hesitates."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 import json
 import os
 import random
@@ -12,8 +15,10 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -23,6 +28,12 @@ import pytest
 from perdure.store import bucket
 
 KEY, SECRET = "perdure", "perdure-secret"
+AZURITE = Path(__file__).parents[2] / ".azurite"
+ACCOUNT = "devstoreaccount1"
+ACCOUNT_KEY = (
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
+"""Of the emulator, as its documentation has them: no secret."""
 
 
 def environment(port: int) -> dict[str, str]:
@@ -35,12 +46,22 @@ def environment(port: int) -> dict[str, str]:
     }
 
 
+def azure_environment(port: int) -> dict[str, str]:
+    """The same for Azurite, whose account and key are known to everybody."""
+    return {
+        "AZURE_STORAGE_USE_EMULATOR": "true",
+        "AZURITE_BLOB_STORAGE_URL": f"http://127.0.0.1:{port}",
+        "AZURE_STORAGE_ACCOUNT_NAME": ACCOUNT,
+        "AZURE_STORAGE_ACCOUNT_KEY": ACCOUNT_KEY,
+    }
+
+
 @contextmanager
-def talking_to(port: int) -> Iterator[None]:
-    """This process, and those it starts, use the store at a port."""
+def talking_to(told: dict[str, str]) -> Iterator[None]:
+    """This process, and those it starts, use the store that these variables tell of."""
     bucket._client.cache_clear()
     with pytest.MonkeyPatch.context() as m:
-        for name, value in environment(port).items():
+        for name, value in told.items():
             m.setenv(name, value)
         yield
     bucket._client.cache_clear()
@@ -97,7 +118,7 @@ def seaweedfs(folder: Path) -> Iterator[int]:
         "-s3.port.iceberg=0", "-s3.port.lance=0", "-master.telemetry=false",
         f"-s3.config={folder}/s3.json",
     ]  # fmt: skip
-    with _served(command, folder / "log", s3), talking_to(s3):
+    with _served(command, folder / "log", s3), talking_to(environment(s3)):
         # It listens before it can write.
         end = time.monotonic() + 60
         store = bucket.BucketStore(bucket.UrlPath("s3://perdure-tests/ready"))
@@ -121,8 +142,39 @@ def rclone(folder: Path) -> Iterator[int]:
         _program("rclone"), "serve", "s3", f"{folder}/data", f"--addr=127.0.0.1:{port}",
         f"--auth-key={KEY},{SECRET}", f"--config={folder}/none.conf",
     ]  # fmt: skip
-    with _served(command, folder / "log", port), talking_to(port):
+    with _served(command, folder / "log", port), talking_to(environment(port)):
         yield port
+
+
+@contextmanager
+def azurite(folder: Path) -> Iterator[int]:
+    """Microsoft's emulator of Azure Blob Storage, with a container; its port."""
+    program = AZURITE / "node_modules/.bin/azurite-blob"
+    if not program.exists():
+        pytest.skip("Azurite is not installed (bash scripts/azurite_env.sh, which needs npm)")
+    (port,) = _ports(1)
+    command = [
+        str(program), "--blobPort", str(port), "--location", str(folder), "--silent",
+        "--disableTelemetry", "--skipApiVersionCheck",
+    ]  # fmt: skip
+    with _served(command, folder / "log", port), talking_to(azure_environment(port)):
+        _create_container(port, "perdure-tests")
+        yield port
+
+
+def _create_container(port: int, name: str) -> None:
+    """A request that the client has no call for, signed with the account's key."""
+    about = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": "2021-08-06"}
+    heads = "".join(f"{key}:{value}\n" for key, value in about.items())
+    text = "PUT" + "\n" * 12 + heads + f"/{ACCOUNT}/{ACCOUNT}/{name}\nrestype:container"
+    key = base64.b64decode(ACCOUNT_KEY)
+    signed = base64.b64encode(hmac.new(key, text.encode(), hashlib.sha256).digest()).decode()
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/{ACCOUNT}/{name}?restype=container", b"", method="PUT",
+        headers={**about, "Authorization": f"SharedKey {ACCOUNT}:{signed}", "Content-Type": ""},
+    )  # fmt: skip
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        assert answer.status == 201
 
 
 class Hesitant(BaseHTTPRequestHandler):
@@ -176,7 +228,7 @@ def hesitant(conflicts: int) -> Iterator[type[Hesitant]]:
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        with talking_to(server.server_address[1]):
+        with talking_to(environment(server.server_address[1])):
             yield kind
     finally:
         server.shutdown()

@@ -39,7 +39,7 @@ from perdure.measure.sources import find
 from perdure.run.persistence import save_spec
 from perdure.run.plan import make_plan
 from perdure.run.spec import RunSpec
-from perdure.store import journal, layout
+from perdure.store import journal, lifetime_folder
 from perdure.store.bucket import BucketStore
 from perdure.store.layout import LifetimeFolder, RunFolder
 from perdure.store.log import Lifetime, LifetimeLog, sizes_of
@@ -49,18 +49,21 @@ from perdure.store.urls import UrlPath, is_url, output_beside, place
 RACES = 1000
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+SERVERS = {"s3": object_stores.seaweedfs, "az": object_stores.azurite}
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def server(request: pytest.FixtureRequest) -> Iterator[str]:
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="perdure-seaweedfs-", dir=memory) as folder:
-        with object_stores.seaweedfs(Path(folder)):
-            yield
+    with tempfile.TemporaryDirectory(prefix="perdure-objects-", dir=memory) as folder:
+        with SERVERS[request.param](Path(folder)):
+            yield request.param
 
 
 @pytest.fixture
-def url(server: None, request: pytest.FixtureRequest) -> UrlPath:
+def url(server: str, request: pytest.FixtureRequest) -> UrlPath:
     """A place of its own for each test."""
-    return UrlPath(f"s3://perdure-tests/{request.node.name}")
+    return UrlPath(f"{server}://perdure-tests/{request.node.originalname}")
 
 
 def test_urls_are_paths_that_no_file_is_opened_by() -> None:
@@ -241,7 +244,7 @@ def test_a_run_wakes_up_late(url: UrlPath, tmp_path: Path, monkeypatch: pytest.M
     ends the lifetime; the first is told."""
     wrapper = tmp_path / "quick.py"
     wrapper.write_text(
-        "import sys\nfrom perdure.store import layout\nlayout.PACE = 1.0\n"
+        "import sys\nfrom perdure.store import lifetime_folder\nlifetime_folder.PACE = 1.0\n"
         "from perdure.cli.main import main\nmain(sys.argv[1:])\n"
     )
     keys = {"curriculum": SLOW, "agents": ["random"], "checkpoint": 5}
@@ -250,7 +253,7 @@ def test_a_run_wakes_up_late(url: UrlPath, tmp_path: Path, monkeypatch: pytest.M
     first = subprocess.Popen(command, **pipes)
     eventually(lambda: commits(url) >= 1, 60, first)
     with monkeypatch.context() as m:
-        m.setattr(layout, "PACE", 2.0)
+        m.setattr(lifetime_folder, "PACE", 2.0)
         with pytest.raises(LockedError, match=f"is being written by process {first.pid}"):
             LifetimeLog(url / "random/0", "random", 0)
     first.send_signal(signal.SIGSTOP)

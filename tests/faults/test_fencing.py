@@ -242,7 +242,7 @@ def test_overtaken_at_every_step_of_opening(
 ) -> None:
     """A dead writer left rows that nobody committed; while the first who opens it cleans up, a
     second opens it and computes the very same."""
-    from perdure.store import layout
+    from perdure.store import lifetime_folder
 
     overtaken = 0
     for k in range(1, 14):
@@ -263,7 +263,7 @@ def test_overtaken_at_every_step_of_opening(
                     new.commit([row(n, 1)], saved(1, n), {"who": 1, "n": n})
                     others.append(n)
 
-        real = layout.store_at
+        real = lifetime_folder.store_at
 
         def store_at(
             where: Any, run: Any, k: int = k, armed: Any = armed, go: Any = meanwhile
@@ -273,7 +273,7 @@ def test_overtaken_at_every_step_of_opening(
 
         made = 2
         with monkeypatch.context() as m:
-            m.setattr(layout, "store_at", store_at)
+            m.setattr(lifetime_folder, "store_at", store_at)
             try:
                 slow = opened(path)
                 for n in range(len(slow.commits), 5):

@@ -49,12 +49,13 @@ def test_much_output_and_a_long_error(tmp_path: Path) -> None:
 
 
 def test_output_is_kept_small_and_has_both_its_ends() -> None:
-    output = WorkerOutput()
+    notes: list[str] = []
+    output = WorkerOutput(notes.append)
     write = "import os\nfor _ in range(64): os.write(1, b'x' * (1 << 20))"
     script = f"{write}\nprint('\\n{FAILED}the end')"
     os.write(output.fd, f"{NOTE}a word at first\n".encode())
     subprocess.run([sys.executable, "-c", script], stdout=output.fd, check=True)
-    notes, tail, failure = output.said()
+    tail, failure = output.said()
     assert notes == [f"{NOTE}a word at first"]
     assert failure == "the end" and tail.endswith(f"{FAILED}the end")
     assert len(output.text()) < 3 * END

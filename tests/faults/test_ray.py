@@ -27,7 +27,7 @@ from helpers import (
 from perdure.agent import Agent
 from perdure.errors import SpecError
 from perdure.run.executors import make_executor
-from perdure.run.executors.ray import check_resources, declared, unwrapped
+from perdure.run.executors.ray_cluster import check_resources, declared, unwrapped
 from perdure.run.plan import make_plan
 from perdure.run.spec import RunSpec
 
@@ -138,6 +138,29 @@ def test_who_always_crashes_is_reported(cluster: Any, tmp_path: Path) -> None:
     )
     assert found["random/1"][0] == "failed" and "was lost 2 times" in found["random/1"][1]
     assert "2 of 3 lifetimes failed" in err
+
+
+def test_wide_evaluations_and_words_as_they_are_said(cluster: Any, tmp_path: Path) -> None:
+    keys: dict[str, Any] = {"curriculum": f"{LIVES}:wide", "agents": [f"talking={LIVES}:Talking"],
+                            "checkpoint": 17, "lifetimes": 1}  # fmt: skip
+    alone, out, heard = tmp_path / "alone", tmp_path / "run", tmp_path / "heard"
+    done(run_here(alone, **keys))
+    refused = spawn([*command(cluster, out, **keys), "--eval-workers=2"])
+    _, err = refused.communicate(timeout=200)
+    assert refused.returncode == 2 and "needs CPU 2, and no node of the cluster has that" in err
+    node = cluster.add_node(num_cpus=2, object_store_memory=80 << 20)
+    with open(heard, "w") as to:
+        driver = spawn([*command(cluster, out, **keys), "--eval-workers=2"], stderr=to)
+    eventually(lambda: "a word in the middle of life" in heard.read_text(), 300, driver)
+    assert driver.poll() is None and statuses(out)["talking/0"][0] == "running"
+    driver.communicate(timeout=400)
+    assert driver.returncode == 0, heard.read_text()
+    assert heard.read_text().count("a word in the middle of life") == 1
+    found, expected = (snapshot(r)["talking/0"] for r in (out, alone))
+    assert found["rows"] == expected["rows"] and found["files"] == expected["files"]
+    inner = [c["position"]["inner"] for c in found["commits"]]
+    assert any("told" in i for i in inner), "it was split"
+    cluster.remove_node(node)
 
 
 def test_what_no_node_has_is_refused(cluster: Any, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ def evaluate(
     preflight: bool,
     mix_code: bool,
     servers: dict[str, Any],
+    eval_workers: int = 1,
     **flags: Any,
 ) -> int:
     """Check, play what is left, print success by task."""
@@ -55,7 +56,7 @@ def evaluate(
                 _preflight(plan, {job.agent for job in left}, quiet)
             began = time.monotonic()
             with LiveView(plan.path, SafeConsole(stderr=True, quiet=quiet)):
-                outcomes = execute(plan, video=video, prepared=True)
+                outcomes = execute(plan, video=video, prepared=True, eval_workers=eval_workers)
     except Interrupted as e:
         again = shlex.join(["perdure", *sys.argv[1:]])
         tell(f"\nstopped by signal {e.signum}; nothing is lost. To resume: {again}")

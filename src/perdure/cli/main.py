@@ -92,6 +92,15 @@ def main(debug: bool) -> None:
     """Does what your agent learned perdure?"""
 
 
+_eval_workers = click.option(
+    "--eval-workers",
+    type=click.IntRange(1, 1000),
+    default=1,
+    metavar="N",
+    help="Share each lifetime's evaluations over N processes (1); the rows are the same.",
+)
+
+
 @main.command()
 @click.argument("curriculum", required=False)
 @click.option("--agent", "-a", "agents", multiple=True, metavar="[LABEL=]NAME[,KEY=VALUE…]",
@@ -114,6 +123,7 @@ def main(debug: bool) -> None:
 @click.option("--mix-code", is_flag=True, help="Also if code changed since earlier lifetimes.")
 @click.option("--debug", is_flag=True,
               help="Print tracebacks; with --executor serial, open a debugger where it fails.")  # fmt: skip
+@_eval_workers
 @click.option("--shard", metavar="I/N", help="Only the I-th of N shares of the lifetimes.")
 @click.option("--plan", is_flag=True, help="Say what it would run and cost; run nothing.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress, no table.")
@@ -123,6 +133,7 @@ def run(
     films: int | None,
     mix_code: bool,
     debug: bool,
+    eval_workers: int,
     shard: str | None,
     plan: bool,
     quiet: bool,
@@ -143,7 +154,8 @@ def run(
         sys.exit(planning.show_plan(curriculum, flags, shard))
     from perdure.cli import verbs
 
-    sys.exit(verbs.run(curriculum, quiet, flags, video, mix_code, debug, films or 0, shard))
+    how = (video, mix_code, debug, films or 0, shard, eval_workers)
+    sys.exit(verbs.run(curriculum, quiet, flags, *how))
 
 
 @main.command()
@@ -326,6 +338,7 @@ def play(run: Path, **what: Any) -> None:
 )
 @click.option("--envs", type=int, help="Environments side by side, in one query (2).")
 @click.option("--executor", help="serial | processes[,workers=N,deadline=S,retries=N].")
+@_eval_workers
 @click.option("--out", "-o", default="", help="Folder of the run (runs/eval-SUITE-PROTOCOL).")
 @click.option("--video", is_flag=True, help="Film the first, best and worst episode of each task.")
 @click.option(

@@ -30,6 +30,7 @@ def run(
     debug: bool = False,
     films: int = 0,
     shard: str | None = None,
+    eval_workers: int = 1,
 ) -> int:
     """Plan, execute, summarise. ``shard`` is the share of the lifetimes to run, all if None."""
     from perdure.run.executors import make_executor
@@ -65,6 +66,7 @@ def run(
                     jobs=jobs,
                     debug=debug,
                     filmed=films,
+                    eval_workers=eval_workers,
                 )
     except Interrupted as e:
         again = shlex.join(["perdure", *sys.argv[1:]])

@@ -89,6 +89,11 @@ class LifetimeData:
         return evaluation_matrix(self.history, self.measure)
 
     @cached_property
+    def evaluated(self) -> bool:
+        """Whether any task was."""
+        return bool(np.any(~np.isnan(self.matrix.values)))
+
+    @cached_property
     def l2m(self) -> Mapping[str, Score]:
         """The L2M scores of the preset, by short name."""
         if self.l2m_scorer is None:
@@ -101,7 +106,7 @@ def _has_learning(life: LifetimeData) -> bool:
 
 
 def _has_evaluations(life: LifetimeData) -> bool:
-    return bool(np.any(~np.isnan(life.matrix.values)))
+    return life.evaluated
 
 
 def _has_initial(life: LifetimeData) -> bool:

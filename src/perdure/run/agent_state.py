@@ -13,7 +13,7 @@ from perdure.errors import AgentFault
 from perdure.run.guards import agent_fault
 from perdure.seeds import pack_rng, rng_for, unpack_rng
 from perdure.store import state
-from perdure.types import Array
+from perdure.types import Array, Block
 
 
 class AgentState:
@@ -39,7 +39,19 @@ class AgentState:
         if saved is not None:
             self.digest, self.contents = state.digest(_plain(saved)), _contents(saved)
         self.learning_rng = self.agent.rng
-        self.agent.rng = rng_for(seed, "agent in eval", block, phase)
+        self.lend_generator(seed, block, phase)
+
+    def lend_generator(self, seed: int, *place: int) -> None:
+        """Give the agent what it draws from in this place of an evaluation: that of the phase, until
+        that of a group takes its turn. Each has its own, so that none depends on those before."""
+        self.agent.rng = rng_for(seed, "agent in eval", *place)
+
+    def handed_over(self) -> dict[str, Array | ChunkedArray] | None:
+        """What another process needs to evaluate the agent as it is now; None if it cannot be saved."""
+        saved = self._whole()
+        if saved is None:
+            return None
+        return saved | self._memory()
 
     def end_evaluation(self, block: int) -> None:
         """Give the agent its own generator back, and refuse one that has changed."""
@@ -94,7 +106,7 @@ class AgentState:
         if self.digest is not None:
             # Who resumes from here cannot tell what the chunks held before the evaluation.
             self._refuse_changed(_contents(_below("agent/", saved)), self.contents, in_block)
-        saved |= {f"memory/{k}": np.array(v) for k, v in self._arrays("memory").items()}
+        saved |= self._memory()
         if self.learning_rng is not None:
             saved["rng_eval"] = pack_rng(self.agent.rng)
         if self.snapshot is not None:
@@ -138,8 +150,9 @@ class AgentState:
         saved = self._call("state")
         return None if saved is None else state.checked(f"{self._name}.state()", saved)
 
-    def _arrays(self, method: str) -> dict[str, Array | ChunkedArray]:
-        return state.checked(f"{self._name}.{method}()", self._call(method))
+    def _memory(self) -> dict[str, Array]:
+        carried = state.checked(f"{self._name}.memory()", self._call("memory"))
+        return {f"memory/{name}": np.array(value) for name, value in carried.items()}
 
     def _call(self, method: str) -> Any:
         try:
@@ -150,6 +163,16 @@ class AgentState:
     @property
     def _name(self) -> str:
         return type(self.agent).__name__
+
+
+def tasks_are_independent(agent: Agent, block: Block) -> bool:
+    """Whether the evaluation of a task does not depend on those before it in the block: nothing is
+    carried from one to the next. In an adapt block, memory of trials is."""
+    if type(agent).memory is not Agent.memory and type(agent).reset_memory is Agent.reset_memory:
+        return False
+    return agent.memory_scope == "episode" or (
+        agent.memory_scope == "trial" and block.kind == "eval"
+    )
 
 
 def _plain(saved: Mapping[str, Array | ChunkedArray]) -> dict[str, Array]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from perdure.errors import EnvironmentFault
+from perdure.run.runner import Experience
 from perdure.seeds import Address
 from perdure.suite import Episode
 from perdure.types import Exposure
@@ -31,6 +33,47 @@ class Slot:
     measures: dict[str, float] = field(default_factory=dict)
     actions: list[Any] = field(default_factory=list)
     obs: Any = None
+
+    def note(self, info: Mapping[str, Any], where: str) -> None:
+        """Take in what a step's info says of success, and measures."""
+        try:
+            success = info.get("success", info.get("is_success"))
+            if success is not None:
+                self.success_end = float(success)
+                self.success = max(self.success or 0.0, self.success_end)
+            measures = info.get("measures")
+            if measures:
+                self.measures = {k: float(v) for k, v in measures.items()}
+        except (AttributeError, TypeError, ValueError):
+            raise EnvironmentFault(
+                f"{where}: expected an info whose success is a number and whose measures map names to "
+                f"numbers, got {info!r:.120}"
+            ) from None
+
+    def ended(self, e: Exposure, status: str, terminated: bool, truncated: bool) -> Experience:
+        """The row that this has become; the next begins."""
+        measures: dict[str, float | None] = {"return": self.ret}
+        if self.success is not None:
+            measures["success"], measures["success_end"] = self.success, self.success_end
+        if self.measures:
+            measures |= self.measures
+        found = Experience(
+            e,
+            self.exposure,
+            self.number,
+            self.episode,
+            self.episode // e.episodes_per_trial,
+            self.address.seed,
+            self.address.trial_seed,
+            self.steps,
+            status,
+            terminated,
+            truncated,
+            measures,
+        )
+        self.steps, self.ret = 0, 0.0
+        self.success, self.success_end, self.measures = None, None, {}
+        return found
 
 
 @dataclass(eq=False)
@@ -75,7 +118,10 @@ class Budget:
             del self.known[min(self.known)]
         per, seed = self.exposure.episodes_per_trial, self.episode_seeds.seed
         self.known[chunk] = found = []
-        for n in range(chunk * AHEAD, (chunk + 1) * AHEAD):
+        end = (chunk + 1) * AHEAD
+        if self.exposure.unit == "episodes":
+            end = min(end, self.exposure.amount)
+        for n in range(chunk * AHEAD, end):
             own = seed(n)
             if self.trial_seeds is not None:
                 trial = self.trial_seeds.seed(n // per)

@@ -11,6 +11,7 @@ from gymnasium import spaces
 
 from perdure.arrays import all_finite, leaves
 from perdure.errors import AgentFault, EnvironmentFault
+from perdure.run.boundaries import context_of
 from perdure.run.datasets import Prefetcher
 from perdure.run.guards import action_guard, agent_fault, check_measures
 from perdure.run.runner import Experience, Loop, Place, shared_fraction
@@ -115,7 +116,7 @@ class DataRunner:
                 measures = check_measures(measures, f"{type(agent).__name__}.learn")
         else:
             measures = self._score(batch, ctx)
-        loop.count(n, self.learning)
+        loop.count(1, n, self.learning)
         row = Experience(
             e, j, slot=0, episode=number, trial=number, seed=None, trial_seed=None, steps=n,
             status="complete", terminated=False, truncated=False, measures=dict(measures or {}),
@@ -130,7 +131,8 @@ class DataRunner:
         words = phrasings[number % len(phrasings)] if phrasings else ""
         key = (j, n, words)
         if key not in self.contexts:
-            self.contexts[key] = self.loop.context(
+            self.contexts[key] = context_of(
+                self.loop.config,
                 self.place,
                 [self.exposures[j]] * n,
                 np.arange(n),

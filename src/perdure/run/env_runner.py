@@ -11,10 +11,12 @@ import numpy as np
 from perdure.agent import Agent
 from perdure.arrays import same_leaves
 from perdure.errors import EnvironmentFault
+from perdure.run.boundaries import context_of
 from perdure.run.budget import Budget, Slot
 from perdure.run.guards import Observer, action_guard, agent_fault, stack_actions
+from perdure.run.memories import Beginnings
 from perdure.run.repeat import EACH
-from perdure.run.runner import Experience, Loop, Place, shared_fraction
+from perdure.run.runner import Loop, Place, shared_fraction
 from perdure.run.vector import Environments
 from perdure.seeds import Address
 from perdure.suite import Episode
@@ -58,14 +60,7 @@ class EnvRunner:
         self.recorder = None if self.learning else loop.recorder
         self.offered = 0 if loop.repeater is not None else EACH
         """Episodes that were offered to be played again."""
-        self.episode_start: Array = np.ones(len(self.slots), bool)
-        # Where every episode is a trial of its own, one array serves both.
-        self.trials = any(e.episodes_per_trial > 1 for e in exposures)
-        self.trial_start = np.ones(len(self.slots), bool) if self.trials else self.episode_start
-        self.begun: list[int] = []
-        """Slots whose memory is to be reset before the next step."""
-        self.remembers = type(self.agent).reset_memory is not Agent.reset_memory
-        self.carried = self._carried()
+        self.beginnings = Beginnings(self.agent, place, exposures, n)
         self.taken = 0
         """Vector steps since budgets were last looked at."""
 
@@ -79,20 +74,6 @@ class EnvRunner:
         # What is adapted to is what is evaluated then.
         adapting = self.place.block.kind == "adapt"
         return own, Address(seed, *fixed, "trial") if adapting else None
-
-    def _carried(self) -> set[int]:
-        """Slots whose first trial here is the one they played last: those of an adapt block's
-        evaluation, if it is of the tasks that were adapted to."""
-        block, count = self.place.block, self.loop.config.envs
-        if block.kind != "adapt" or self.learning:
-            return set()
-        first = self.place.first_exposure
-        same = [
-            j
-            for j, e in enumerate(self.exposures)
-            if first + j < len(block.exposures) and block.exposures[first + j].task == e.task
-        ]
-        return {j * count + i for j in same for i in range(count)}
 
     # Saving and restoring.
 
@@ -111,10 +92,7 @@ class EnvRunner:
         position = {
             "slots": plain,
             "budgets": [[b.trials, b.episodes, b.steps] for b in self.budgets],
-            "episode_start": self.episode_start.tolist(),
-            "trial_start": self.trial_start.tolist(),
-            "begun": list(self.begun),
-            "carried": sorted(self.carried),
+            **self.beginnings.save(),
         }
         return position, arrays
 
@@ -122,9 +100,7 @@ class EnvRunner:
         """Go back to a saved step: environments are reset to their seeds and brought forward."""
         for b, counts in zip(self.budgets, position["budgets"], strict=True):
             b.trials, b.episodes, b.steps = counts
-        self.episode_start[:] = position["episode_start"]
-        self.trial_start[:] = position["trial_start"]
-        self.begun, self.carried = list(position["begun"]), set(position["carried"])
+        self.beginnings.restore(position)
         for s, values in zip(self.slots, position["slots"], strict=True):
             s.episode, seed, *address, s.steps, s.ret, s.success, s.success_end, more = values
             s.address, s.measures = Episode(seed, *address), dict(more)
@@ -178,29 +154,8 @@ class EnvRunner:
             self.envs.parts[s.exposure].expect(upcoming)
         s.obs = self.envs.reset(s.number, s.address)
         s.actions.clear()
-        self.episode_start[s.number] = True
-        if self.trials or self.remembers:
-            self._begin_trial(s, budget.exposure.episodes_per_trial)
+        self.beginnings.begin(s.number, s.episode, budget.exposure.episodes_per_trial)
         return True
-
-    def _begin_trial(self, s: Slot, per: int) -> None:
-        """Say whether the episode begins a trial, and whether the slot's memory is to be reset."""
-        first = s.episode % per == 0
-        self.trial_start[s.number] = first
-        scope = self.agent.memory_scope
-        forgets = scope == "episode" or (
-            scope == "trial" and first and s.number not in self.carried
-        )
-        if self.remembers and forgets:
-            self.begun.append(s.number)
-        if first:
-            self.carried.discard(s.number)
-
-    def _reset_memories(self) -> None:
-        """Let the agent forget what it carried for slots where something new begins."""
-        if self.begun:
-            reset_memory(self.agent, self.begun)
-            self.begun = []
 
     def _active(self) -> list[Slot]:
         """The slots that take the next step: an episode under way and budget left for it."""
@@ -230,7 +185,7 @@ class EnvRunner:
         numbers = [s.number for s in slots]
         remember = [self._played(s) for s in slots]
         ctx = self._context(slots)
-        self._reset_memories()
+        self.beginnings.reset_memories()
         mine: Any = slice(None) if n == len(self.slots) else ctx.slots
         obs = self._current(slots)
         horizon, self.taken, over, stale = self._horizon(slots), 0, False, True
@@ -248,7 +203,7 @@ class EnvRunner:
                 if ends[k] or cuts[k]:
                     over = True
             for k, info in infos.items():
-                self._note(slots[k], info)
+                slots[k].note(info, self._where(slots[k]))
             if floats and dubious(following):
                 observer.check_finite(following, lambda k: self._where(slots[k]))
             next_obs = following if simple else observer.batch(following)
@@ -270,9 +225,8 @@ class EnvRunner:
                 if measures is not None and learning:
                     loop.log_measures(measures)
             if stale:
-                self.episode_start[mine] = stale = False
-                if self.trials:
-                    self.trial_start[mine] = False
+                self.beginnings.stepped(mine)
+                stale = False
             obs = next_obs
             self.taken += 1
             if over or self.taken >= horizon or now() >= loop.next_beat:
@@ -281,8 +235,7 @@ class EnvRunner:
                     return
                 if began:
                     obs, over, stale = self._renewed(slots, following, began), False, True
-                    if self.begun:
-                        self._reset_memories()
+                    self.beginnings.reset_memories()
                     if self.phrased:
                         ctx = self._context(slots)
                 horizon = self._horizon(slots)
@@ -294,12 +247,13 @@ class EnvRunner:
             for b, s in zip(budgets, slots, strict=True)
         ]
         steps = [b.exposure.amount for b in self.budgets if b.exposure.unit == "steps"]
-        return self.loop.context(
+        return context_of(
+            self.loop.config,
             self.place,
             [b.exposure for b in budgets],
             np.array([s.number for s in slots]),
-            self.episode_start,
-            trial_start=self.trial_start,
+            self.beginnings.episode_start,
+            trial_start=self.beginnings.trial_start,
             instructions=said,
             length=sum(steps) if len(steps) == len(self.budgets) else None,
             fraction=shared_fraction(self),
@@ -350,7 +304,7 @@ class EnvRunner:
         """
         budgets, loop, changed, began = self.budgets, self.loop, False, []
         taken, self.taken = self.taken, 0
-        loop.count(taken * len(slots), self.learning)
+        loop.count(taken, len(slots), self.learning)
         if len(budgets) == 1:
             budgets[0].steps += taken * len(slots)
         else:
@@ -384,48 +338,13 @@ class EnvRunner:
             self.loop.repeater.saw(task, self.learning, *seen)
 
     def _finish(self, s: Slot, status: str, terminated: bool, truncated: bool) -> None:
-        measures: dict[str, float | None] = {"return": s.ret}
-        if s.success is not None:
-            measures["success"], measures["success_end"] = s.success, s.success_end
-        if s.measures:
-            measures |= s.measures
         place, e = self.place, self.exposures[s.exposure]
         if self.recorder is not None and status == "complete":
             where = (self.loop.experiences, place.number, place.block.kind, s.address)
             self.recorder.saw(e.task, *where, s.steps, s.ret, s.success, s.actions)
-        experience = Experience(
-            e,
-            s.exposure,
-            s.number,
-            s.episode,
-            s.episode // e.episodes_per_trial,
-            s.address.seed,
-            s.address.trial_seed,
-            s.steps,
-            status,
-            terminated,
-            truncated,
-            measures,
-        )
         if status == "complete":
             self.budgets[s.exposure].episodes += 1
-        self.loop.add_row(place, experience)
-        s.steps, s.ret, s.success, s.success_end, s.measures = 0, 0.0, None, None, {}
-
-    def _note(self, s: Slot, info: Mapping[str, Any]) -> None:
-        try:
-            success = info.get("success", info.get("is_success"))
-            if success is not None:
-                s.success_end = float(success)
-                s.success = max(s.success or 0.0, s.success_end)
-            measures = info.get("measures")
-            if measures:
-                s.measures = {k: float(v) for k, v in measures.items()}
-        except (AttributeError, TypeError, ValueError):
-            raise EnvironmentFault(
-                f"{self._where(s)}: expected an info whose success is a number and whose measures "
-                f"map names to numbers, got {info!r:.120}"
-            ) from None
+        self.loop.add_row(place, s.ended(e, status, terminated, truncated))
 
     def _where(self, s: Slot) -> str:
         return f"{self.exposures[s.exposure].task.id}.step"
@@ -440,11 +359,3 @@ class EnvRunner:
                 done = b.steps + self.taken * self.loop.config.envs
             out.append((b.exposure, min(done / b.exposure.amount, 1.0)))
         return out
-
-
-def reset_memory(agent: Agent, slots: Sequence[int]) -> None:
-    """Let an agent forget what it carries for some slots."""
-    try:
-        agent.reset_memory(np.array(slots, np.int64))
-    except Exception as e:
-        raise agent_fault(agent, "reset_memory", e) from e

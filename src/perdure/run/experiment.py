@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from perdure.errors import SpecError
 from perdure.run.executors import make_executor
 from perdure.run.lifetime import Outcome, finished, say
 from perdure.run.mixing import check_plan, write_plan
@@ -13,6 +14,9 @@ from perdure.run.schedule import longest_first
 from perdure.run.signals import interruptible
 from perdure.run.video import encoder, unseen
 from perdure.store.layout import RunFolder
+
+MOST_EVAL_WORKERS = 1000
+"""Processes that evaluate for a lifetime, at most."""
 
 
 def prepare(plan: Plan, video: bool = False) -> None:
@@ -28,6 +32,20 @@ def prepare(plan: Plan, video: bool = False) -> None:
         say(note)
 
 
+def widened(plan: Plan, eval_workers: int) -> Plan:
+    """A plan whose lifetimes are evaluated by so many processes each."""
+    if not 1 <= eval_workers <= MOST_EVAL_WORKERS:
+        raise SpecError(
+            f"eval_workers: expected a number of processes from 1 to {MOST_EVAL_WORKERS}, got {eval_workers!r}"
+        )
+    if eval_workers > 1 and (plan.factories or plan.builder is not None):
+        raise SpecError(
+            "agents and curricula given as Python objects cannot be sent to other processes: leave "
+            "eval_workers out, or name them as file.py:Object"
+        )
+    return replace(plan, eval_workers=eval_workers)
+
+
 def execute(
     plan: Plan,
     report: Callable[[Outcome], None] | None = None,
@@ -36,11 +54,14 @@ def execute(
     jobs: Sequence[Job] | None = None,
     debug: bool = False,
     filmed: int = 0,
+    eval_workers: int = 1,
 ) -> list[Outcome]:
     """Run every lifetime of a plan, or these of its ``jobs``, that is not done; give all outcomes.
     ``video`` films evaluation episodes of each task (``perdure.run.video``), of ``filmed`` lifetimes
-    of each agent or of all; the rows are the same without it. ``prepared``: :func:`prepare` has been called. ``debug`` opens a debugger where a
+    of each agent or of all; the rows are the same without it. ``eval_workers`` processes share the evaluations
+    of a lifetime; the rows are the same without them. ``prepared``: :func:`prepare` has been called. ``debug`` opens a debugger where a
     lifetime fails in this process."""
+    plan = widened(plan, eval_workers)
     if not prepared:
         prepare(plan, video)
     outcomes: list[Outcome] = []

@@ -21,6 +21,11 @@ def agent_fault(agent: object, method: str, error: Exception) -> PerdureError:
     return AgentFault(f"{words} ({place_of(error)})")
 
 
+def exit_fault(error: SystemExit) -> AgentFault:
+    """sys.exit() somewhere in an agent or environment ends its lifetime, not the run."""
+    return AgentFault(f"the agent or its environment called sys.exit({error.code!r})")
+
+
 def place_of(error: BaseException) -> str:
     """Where an exception came from: file and line."""
     trace = error.__traceback__

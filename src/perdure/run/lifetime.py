@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import importlib.metadata
 import os
 import platform
@@ -14,8 +16,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from perdure.errors import AgentFault, Corrupt, LockedError, StoreError
+from perdure.errors import Corrupt, LockedError, StoreError
 from perdure.run.crashes import place, traced
+from perdure.run.eval_pool import EvalPool
+from perdure.run.guards import exit_fault
 from perdure.run.loop import LifetimeLoop
 from perdure.run.mixing import check_lifetime
 from perdure.run.persistence import refuse_changed
@@ -92,8 +96,7 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
         except LockedError:
             raise  # The lifetime is another's now, and has not failed.
         except SystemExit as e:
-            # sys.exit() somewhere in an agent or environment ends its lifetime, not the run.
-            error = AgentFault(f"the agent or its environment called sys.exit({e.code!r})")
+            error = exit_fault(e)
             write_error(folder, error)
             raise error from e
         except Exception as e:
@@ -115,10 +118,15 @@ def _live(plan: Plan, job: Job, log: LifetimeLog, beat: Callable[[], None] | Non
     gate = None
     if plan.pruning:
         gate = PruningGate(RunFolder(plan.path).sweep(), job.agent, job.seed, folder)
-    loop = LifetimeLoop(config, agent, log, progress, beat, recorder, repeater, gate)
+    pool = None
+    if plan.eval_workers > 1 and not plan.debug:
+        pool = EvalPool(plan.eval_command(job), plan.eval_workers)
+    loop = LifetimeLoop(config, agent, log, progress, beat, recorder, repeater, gate, pool)
     try:
         loop.run()
     finally:
+        if pool is not None:
+            pool.close()
         if recorder is not None:
             recorder.close()
     found = repeater.play(progress.done_steps, lambda: loop.beat(done=True))
@@ -175,18 +183,12 @@ def describe_error(error: BaseException) -> str:
 
 def provenance() -> dict[str, Any]:
     """Where and with what a session runs."""
-    versions = {}
-    for name in PACKAGES:
-        try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
     return {
         "host": socket.gethostname(),
         "pid": os.getpid(),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": versions,
+        "packages": dict(installed()),
         "git": git_revision(),
     }
 
@@ -196,8 +198,20 @@ def without_code(described: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in described.items() if key != "code"}
 
 
+@functools.cache
+def installed() -> tuple[tuple[str, str], ...]:
+    """The packages whose versions matter, and these."""
+    found = []
+    for name in PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found.append((name, importlib.metadata.version(name)))
+    return tuple(found)
+
+
+@functools.cache
 def git_revision() -> str | None:
-    """The revision of the working folder, marked if it has changes; None outside git."""
+    """The revision of the working folder when this process first asked, marked if it has changes; None
+    outside git."""
     try:
         done = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=12"],

@@ -9,30 +9,28 @@ from typing import Any
 import numpy as np
 
 from perdure.agent import Agent
-from perdure.errors import AgentFault, CurriculumError
+from perdure.errors import AgentFault
 from perdure.names import join_task_id
 from perdure.run.agent_state import AgentState
+from perdure.run.boundaries import Group, groups_of, tasks_end, tell
 from perdure.run.config import LifetimeConfig
-from perdure.run.data_runner import DataRunner
-from perdure.run.env_runner import EnvRunner, reset_memory
+from perdure.run.eval_pool import EvalPool
+from perdure.run.generated import check_generated, checked_choice
 from perdure.run.guards import agent_fault, check_measures
+from perdure.run.memories import reset_memory
 from perdure.run.progress import BEAT, Progress
 from perdure.run.pruning import PruningGate
 from perdure.run.repeat import Repeater
 from perdure.run.results import RunningResults
 from perdure.run.runner import Experience, Place, Runner
+from perdure.run.split import can_be_split, evaluate_again, evaluate_split
+from perdure.run.transcript import runner_for
 from perdure.run.video import Recorder
 from perdure.store.log import LifetimeLog
 from perdure.store.rows import MEASURES, Row, params_json
 from perdure.types import (
-    Array,
     Block,
     BlockChoice,
-    Context,
-    Curriculum,
-    Exposure,
-    Kind,
-    Phase,
 )
 
 _Columns = tuple[int, bool, str, bool, int, str, str, str]
@@ -52,9 +50,12 @@ class LifetimeLoop:
         recorder: Recorder | None = None,
         repeater: Repeater | None = None,
         gate: PruningGate | None = None,
+        pool: EvalPool | None = None,
     ) -> None:
         self.config, self.agent, self.log = config, agent, log
         self.recorder, self.repeater, self.gate = recorder, repeater, gate
+        self.pool = pool
+        """Processes that evaluate tasks side by side; without them the loop evaluates by itself."""
         self.progress = progress or Progress(config.curriculum, None)
         self._beat = beat
         if not isinstance(getattr(agent, "rng", None), np.random.Generator):
@@ -77,24 +78,6 @@ class LifetimeLoop:
 
     # What runners ask for.
 
-    def context(
-        self,
-        place: Place,
-        exposures: Sequence[Exposure],
-        slots: Array,
-        episode_start: Array,
-        instructions: Sequence[str] = (),
-        **more: Any,
-    ) -> Context:
-        """The context of a batch whose rows belong to these exposures."""
-        shown, kind = place.visibility, place.block.kind
-        told = shown.task_ids and not self.config.hide_tasks
-        tasks = tuple(e.task.id for e in exposures) if told else None
-        instructed = told if shown.instructions is None else shown.instructions
-        said = tuple(instructions) if instructed and any(instructions) else None
-        where = (kind, place.learning, place.number, tasks, slots, episode_start)
-        return Context(*where, instructions=said, **more)
-
     @property
     def experiences(self) -> int:
         """How many rows there are: the number of the next."""
@@ -105,8 +88,9 @@ class LifetimeLoop:
         """Steps left until the next commit."""
         return self.config.checkpoint - self.since
 
-    def count(self, steps: int, learning: bool) -> None:
-        """Steps were taken."""
+    def count(self, taken: int, width: int, learning: bool) -> None:
+        """Steps were taken, each by so many slots at once."""
+        steps = taken * width
         self.since += steps
         self.progress.done_steps += steps
         if learning:
@@ -189,7 +173,7 @@ class LifetimeLoop:
         self.progress.write(
             block=number,
             kind=self.block.kind if self.block else "",
-            task=", ".join(e.task.id for e, _ in now),
+            task=", ".join(e.task.id for e, done in now if done < 1 or len(now) == 1),
             steps=self.learned,
             rows=self.exp,
             fraction=1.0 if done else self.progress.fraction(number, before, now),
@@ -240,7 +224,7 @@ class LifetimeLoop:
             while True:
                 if isinstance(item, BlockChoice):
                     item, chosen = self._choose(item, chosen, number), chosen + 1
-                _check_generated(curriculum, item, number, allowed)
+                check_generated(curriculum, item, number, allowed)
                 yield number, item
                 number += 1
                 item = generator.send(self.results.until(number))
@@ -253,21 +237,12 @@ class LifetimeLoop:
                 picked = self.agent.choose(choice.options, self.results.until(number))
             except Exception as e:
                 raise agent_fault(self.agent, "choose", e) from e
-            if (
-                isinstance(picked, bool)
-                or not isinstance(picked, (int, np.integer))
-                or not (0 <= picked < len(choice.options))
-            ):
-                raise AgentFault(
-                    f"{type(self.agent).__name__}.choose: expected a number from 0 to "
-                    f"{len(choice.options) - 1}, got {picked!r}"
-                )
-            self.choices.append(int(picked))
+            self.choices.append(checked_choice(self.agent, picked, choice))
         return choice.options[self.choices[nth]]
 
     def _block(self, number: int, block: Block, resume: Mapping[str, Any] | None) -> None:
         self.position = (number, 0, 0)
-        places = [self._places(number, i, block, phase) for i, phase in enumerate(block.phases)]
+        places = [groups_of(self.config, number, i, block) for i in range(len(block.phases))]
         every = [place for phase in places for place in phase]
         if resume is None:
             self._event("enter", "block", every)
@@ -285,50 +260,62 @@ class LifetimeLoop:
         self.position = (number, len(places) - 1, 0)
         self._event("leave", "block", every)
 
-    def _places(
-        self, number: int, index: int, block: Block, phase: Phase
-    ) -> list[tuple[Place, tuple[Exposure, ...]]]:
-        """The groups of exposures that a phase runs one after another, each in its place."""
-        groups = [phase.exposures] if block.parallel else [(e,) for e in phase.exposures]
-        deployed = number >= len(self.config.curriculum.before)
-        return [
-            (Place(number, block, index, g, phase.learning, phase.visibility, g, deployed), group)
-            for g, group in enumerate(groups)
-        ]
-
-    def _phase(
-        self,
-        groups: Sequence[tuple[Place, tuple[Exposure, ...]]],
-        resume: Mapping[str, Any] | None,
-    ) -> None:
+    def _phase(self, groups: Sequence[Group], resume: Mapping[str, Any] | None) -> None:
         number, phase, _ = groups[0][0].address
         learning = groups[0][0].learning
         if not learning and resume is None:
             self.state.begin_evaluation(self.config.seed, number, phase)
             if groups[0][0].block.kind == "eval":
                 self._diagnose()
-        bases = [{(e.task.suite, e.task.name) for e in group} for _, group in groups]
-        for g, (place, group) in enumerate(groups):
-            if resume is not None and g < resume["place"][2]:
+        first, told, away = 0, None, False
+        if resume is not None:
+            # What was evaluated elsewhere has left no episode to go on with, only rows.
+            first, told = resume["place"][2], resume["inner"].get("told")
+            away = told is not None
+            if away and resume["inner"]["over"]:
+                first, told = first + 1, None
+            resume = None if away else resume
+        ends = tasks_end(groups)
+        for g, group in enumerate(groups):
+            if g < first:
                 continue
-            self.position = place.address
-            here = [(place, group)]
-            entering = resume is None or g > resume["place"][2]
-            if entering:
-                if g == 0 or bases[g - 1] != bases[g]:
-                    self._event("enter", "task", here)
-                self._event("enter", "variant", here)
-            make = DataRunner if group[0].on_data else EnvRunner
-            runner: Runner = make(self, place, group)
-            if not entering:
-                assert resume is not None
-                runner.restore(resume["inner"], resume["arrays"])
-            runner.run()
-            self._event("leave", "variant", here)
-            if g == len(groups) - 1 or bases[g + 1] != bases[g]:
-                self._event("leave", "task", here)
+            going_on = resume if g == first else None
+            enters = g == 0 or g - 1 in ends or (away and g == first)
+            if not learning and enters and going_on is None and self._split(groups[g:], told):
+                break
+            self.position = group[0].address
+            if told is not None:
+                evaluate_again(self, group, told, enters, g in ends)
+            else:
+                self._group(group, enters, g in ends, going_on)
+            told = None
         if not learning:
             self.state.end_evaluation(number)
+
+    def _split(self, groups: Sequence[Group], told: Sequence[int] | None) -> bool:
+        """Let others evaluate what is left of a phase, if there are any and the agent allows it."""
+        if self.pool is None or not can_be_split(self.agent, groups):
+            return False
+        return evaluate_split(self, self.pool, groups, told)
+
+    def _group(
+        self, group: Group, enters: bool, leaves: bool, resume: Mapping[str, Any] | None
+    ) -> None:
+        """Run one group, which may be the first of its task, and the last."""
+        (place, exposures), here = group, [group]
+        if resume is None:
+            if not place.learning:
+                self.state.lend_generator(self.config.seed, *place.address)
+            if enters:
+                self._event("enter", "task", here)
+            self._event("enter", "variant", here)
+        runner = runner_for(self, place, exposures)
+        if resume is not None:
+            runner.restore(resume["inner"], resume["arrays"])
+        runner.run()
+        self._event("leave", "variant", here)
+        if leaves:
+            self._event("leave", "task", here)
 
     def _diagnose(self) -> None:
         """Ask the agent for measures of itself; the next row has them."""
@@ -339,22 +326,9 @@ class LifetimeLoop:
         if found:
             self.log_measures(found, "diagnose")
 
-    def _event(
-        self, method: str, event: str, groups: Sequence[tuple[Place, Sequence[Exposure]]] = ()
-    ) -> None:
-        """Tell the agent of a boundary. Tasks whose identity is hidden there are not named."""
-        shown = [e.task.id for place, group in groups if place.visibility.task_ids for e in group]
-        hidden = self.config.hide_tasks or (groups and not shown)
-        tasks = None if hidden else tuple(shown)
-        first = groups[0][0] if groups else None
-        kind: Kind = first.block.kind if first else "learn"
-        learning = first is not None and first.learning
-        none = np.zeros(0, int)
-        ctx = Context(kind, learning, self.position[0], tasks, none, none.astype(bool), event)
-        try:
-            getattr(self.agent, method)(ctx)
-        except Exception as e:
-            raise agent_fault(self.agent, method, e) from e
+    def _event(self, method: str, event: str, groups: Sequence[Group] = ()) -> None:
+        """Tell the agent of a boundary."""
+        tell(self.agent, self.config, self.position[0], method, event, groups)
 
     # Saving and restoring.
 
@@ -390,16 +364,3 @@ class LifetimeLoop:
         self.measures = {k: list(v) for k, v in position["measures"].items()}
         inner = {k[6:]: v for k, v in arrays.items() if k.startswith("inner/")}
         return {"place": position["place"], "inner": position["inner"], "arrays": inner}
-
-
-def _check_generated(curriculum: Curriculum, item: Any, number: int, allowed: set[str]) -> None:
-    where = f"curriculum {curriculum.name}, generated block {number}"
-    if not isinstance(item, Block):
-        raise CurriculumError(f"{where}: expected a Block or a Choice, got {item!r}")
-    if item.width > curriculum.width:
-        raise CurriculumError(
-            f"{where}: {item.width} exposures side by side; say Curriculum(width={item.width})"
-        )
-    for e in (*item.exposures, *item.then):
-        if e.task.key not in allowed:
-            raise CurriculumError(f"{where}: {e.task.id} is not among the curriculum's tasks")

@@ -68,6 +68,8 @@ class Plan:
     """Whether lifetimes are broken off where the sweep they belong to says so."""
     mix_code: bool = False
     """Whether lifetimes of this agent may run other code than those that are there."""
+    eval_workers: int = 1
+    """Processes that share the evaluations of a lifetime. Rows do not depend on it."""
     debug: bool = False
     """Whether an executor in this process prints a failed lifetime's traceback and opens a debugger
     there."""
@@ -186,7 +188,15 @@ class Plan:
         """The command that runs one lifetime anywhere that sees the run's folder."""
         flags = {"--video": self.films(job), "--mix-code": self.mix_code, "--pruning": self.pruning}
         more = [flag for flag, given in flags.items() if given]
+        if self.eval_workers > 1:
+            more.append(f"--eval-workers={self.eval_workers}")
         return [sys.executable, "-m", "perdure.run.worker", str(self.path), job.id, *more]
+
+    def eval_command(self, job: Job) -> list[str]:
+        """The command of a process that evaluates for a lifetime; the number of its socket follows."""
+        more = ["--mix-code"] if self.mix_code else []
+        run = str(self.path.absolute())
+        return [sys.executable, "-m", "perdure.run.eval_worker", *more, run, job.id]
 
     def save(self, *, write: bool = True) -> None:
         """Write the specification into the run's folder, or check that it is the one there; without

@@ -79,6 +79,8 @@ class Progress:
         self._began, self._cpu = time.monotonic(), time.process_time()
         self._first: float | None = None
         self.done_steps = 0
+        self.elsewhere = 0.0
+        """Processor time that other processes took for the lifetime."""
         self.measure = ""
 
     def ended(
@@ -141,7 +143,7 @@ class Progress:
                 "blocks": self.blocks,
                 "eta": eta,
                 "elapsed": elapsed,
-                "cpu": time.process_time() - self._cpu,
+                "cpu": time.process_time() - self._cpu + self.elsewhere,
                 "rate": self.done_steps / elapsed if elapsed > 0 else None,
                 "score": score,
                 "measure": self.measure,

@@ -7,11 +7,11 @@ runner its place, and takes its rows, measures, counts and commits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from perdure.types import Array, Block, Context, Exposure, Visibility
+from perdure.types import Array, Block, Exposure, Visibility
 
 if TYPE_CHECKING:
     from perdure.agent import Agent
@@ -82,18 +82,8 @@ class Loop(Protocol):
     def until_commit(self) -> int:
         """Steps left until the next commit."""
 
-    def context(
-        self,
-        place: Place,
-        exposures: Sequence[Exposure],
-        slots: Array,
-        episode_start: Array,
-        **more: Any,
-    ) -> Context:
-        """The context of a batch whose rows belong to these exposures."""
-
-    def count(self, steps: int, learning: bool) -> None:
-        """Steps were taken."""
+    def count(self, taken: int, width: int, learning: bool) -> None:
+        """Steps were taken, each by so many slots at once (or one, with so many examples)."""
 
     def log_measures(self, measures: Mapping[str, float]) -> None:
         """Measures that learning returned; their mean goes into the next row."""

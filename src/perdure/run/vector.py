@@ -281,7 +281,7 @@ class Environments:
                 f"again from its beginning, for at most {MOST_ACTIONS:,} steps. Give it those two, or "
                 "end its episodes (max_episode_steps, or gymnasium.wrappers.TimeLimit)"
             )
-        return {"actions": self._pack(actions)}
+        return {"actions": pack_actions(self.action_space, actions)}
 
     def restore(
         self, slot: int, episode: Episode, saved: Mapping[str, Array]
@@ -296,26 +296,13 @@ class Environments:
                 {k[4:]: v for k, v in saved.items() if k.startswith("env/")}
             )
             return None, []
-        actions = self._unpack(saved["actions"])
+        actions = unpack_actions(self.action_space, saved["actions"])
         try:
             for action in actions:
                 obs = part.step([own], [action])[0][0]
         except Exception as e:
             raise fault(f"{self.tasks[slot].id}.step", e, self._played([slot])) from e
         return obs, actions
-
-    def _pack(self, actions: list[Any]) -> Array:
-        space = self.action_space
-        if isinstance(space, (spaces.Dict, spaces.Tuple)):
-            flat = [spaces.flatten(space, a) for a in actions]
-            return np.array(flat).reshape(len(actions), spaces.flatdim(space))
-        return np.array(actions, dtype=space.dtype).reshape(len(actions), *space.shape)
-
-    def _unpack(self, packed: Array) -> list[Any]:
-        space = self.action_space
-        if isinstance(space, (spaces.Dict, spaces.Tuple)):
-            return [spaces.unflatten(space, a) for a in packed]
-        return list(packed)
 
     def close(self, quietly: bool = False) -> None:
         """Close everything; ``quietly`` when another error is already on its way."""
@@ -328,3 +315,18 @@ class Environments:
         self.parts = []
         if first is not None and not quietly:
             raise first
+
+
+def pack_actions(space: spaces.Space[Any], actions: Sequence[Any]) -> Array:
+    """An episode's actions as one array."""
+    if isinstance(space, (spaces.Dict, spaces.Tuple)):
+        flat = [spaces.flatten(space, a) for a in actions]
+        return np.array(flat).reshape(len(actions), spaces.flatdim(space))
+    return np.array(actions, dtype=space.dtype).reshape(len(actions), *(space.shape or ()))
+
+
+def unpack_actions(space: spaces.Space[Any], packed: Array) -> list[Any]:
+    """The actions that :func:`pack_actions` packed."""
+    if isinstance(space, (spaces.Dict, spaces.Tuple)):
+        return [spaces.unflatten(space, a) for a in packed]
+    return list(packed)

@@ -1,4 +1,5 @@
-"""``python -m perdure.run.worker RUN LIFETIME [--video] [--mix-code] [--pruning]``: one lifetime in a process of its own.
+"""``python -m perdure.run.worker RUN LIFETIME [--video] [--mix-code] [--pruning] [--eval-workers=N]``: one
+lifetime in a process of its own.
 
 Exit code 0: done; 1: failed, and the last it writes is ``failed: `` with the reason; 128 + n:
 stopped by signal n.
@@ -29,6 +30,8 @@ def main(argv: list[str]) -> int:
             plan = load_plan(place(run))
             video, mix_code, pruning = (f"--{f}" in flags for f in ("video", "mix-code", "pruning"))
             plan = replace(plan, video=video, mix_code=mix_code, pruning=pruning)
+            wide = [int(f.partition("=")[2]) for f in flags if f.startswith("--eval-workers=")]
+            plan = replace(plan, eval_workers=max([1, *wide]))
             run_lifetime(plan, plan.job(job))
     except Interrupted as e:
         return 128 + e.signum

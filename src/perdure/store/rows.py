@@ -238,10 +238,10 @@ def _told(group: Any, columns: Sequence[str]) -> tuple[dict[str, pa.Array], list
     known: dict[str, pa.Array] = {}
     unknown = []
     for name in columns:
-        said = group.column(_LEAVES[name][0]).statistics if name != "more" else None
+        said = group.column(_LEAVES[name][0]).statistics
         if said is None:
             unknown.append(name)
-        elif name in MEASURES:
+        elif name in MEASURES or name == "more":
             if said.null_count < n:
                 unknown.append(name)
         elif said.has_min_max and said.null_count == 0 and said.min == said.max:
@@ -288,7 +288,9 @@ def flatten(table: pa.Table) -> pa.Table:
     of the rows gets an underscore."""
     out = table.drop_columns(["more"])
     more = table.column("more").combine_chunks()
-    if isinstance(more, pa.ChunkedArray):  # Of a table without rows.
+    if isinstance(more, pa.ChunkedArray) or more.null_count == len(
+        more
+    ):  # No rows, or none has any.
         return out
     counts = np.diff(more.offsets.to_numpy())
     row = np.repeat(np.arange(len(more)), counts)

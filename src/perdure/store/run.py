@@ -49,16 +49,13 @@ class LifetimeInfo:
     code: tuple[Record, ...] = ()
     """What it executed (:mod:`perdure.store.code`): one record, or several where versions were
     mixed."""
+    chance: bool = False
+    """Whether its agent acts at random: what others are compared with, not a contestant."""
 
     @property
     def description(self) -> dict[str, Any]:
         """What the lifetime is made of: agent, seed, curriculum outline."""
         return LifetimeFolder(self.path).description() or {}
-
-    @property
-    def chance(self) -> bool:
-        """Whether its agent acts at random: what others are compared with, not a contestant."""
-        return str(self.description.get("agent", "")).partition(",")[0] == CHANCE
 
     def read(self, verify: bool = False) -> Lifetime:
         """Its log, whose rows must be this lifetime's own."""
@@ -110,17 +107,19 @@ class Run:
         status: str = folder.status()
         if status == "damaged":
             return LifetimeInfo(job, folder.path, *place, status, folder.trouble(), {}, 0)
-        described = folder.description() or {}
+        found, journal = folder.looked
+        described = found or {}
         error = foreign(described, job, spec)
         if error:
             status, error = "damaged", f"{folder.described_in} {error}"
-        elif status != "done" and (found := folder.error()):
-            error = str(found["error"])
+        elif status != "done" and (told := folder.error()):
+            error = str(told["error"])
         expert = described.get("expert", place.task)
-        count = sum(c.count for c in folder.journal().commits)
+        count = sum(c.count for c in journal.commits)
+        chance = str(described.get("agent", "")).partition(",")[0] == CHANCE
         return LifetimeInfo(
             job, folder.path, *place[:2], expert, status, error, folder.progress(), count,
-            recorded(described),
+            recorded(described), chance,
         )  # fmt: skip
 
     def gaps(

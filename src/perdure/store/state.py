@@ -6,6 +6,7 @@ import io
 import zipfile
 import zlib
 from collections.abc import Mapping
+from typing import IO, Any
 
 import numpy as np
 
@@ -36,19 +37,29 @@ def checked(owner: str, state: Mapping[str, object]) -> dict[str, Array | Chunke
 def encode(state: Mapping[str, Array]) -> bytes:
     """The bytes of an ``.npz`` file, the same for the same state."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+    write(buffer, state)
+    return buffer.getvalue()
+
+
+def write(file: IO[bytes], state: Mapping[str, Array | ChunkedArray]) -> None:
+    """Write an ``.npz`` file, the same for the same state."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         for name in sorted(state):
             info = zipfile.ZipInfo(f"{name}.npy")
             with archive.open(info, "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, state[name], allow_pickle=False)
-    return buffer.getvalue()
+                np.lib.format.write_array(member, np.asarray(state[name]), allow_pickle=False)
 
 
 def decode(data: bytes, source: str) -> dict[str, Array]:
     """The mapping in an ``.npz`` file; Corrupt if it is damaged or holds pickled objects."""
+    return read(io.BytesIO(data), source)
+
+
+def read(file: Any, source: str) -> dict[str, Array]:
+    """The same of a file that is open."""
     out: dict[str, Array] = {}
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        with zipfile.ZipFile(file) as archive:
             for name in archive.namelist():
                 with archive.open(name) as member:
                     array = np.lib.format.read_array(member, allow_pickle=False)

@@ -50,6 +50,8 @@ def scores(history: History, options: PaperOptions | None = None) -> dict[str, S
         **trends(life),
         **averages(life),
     }
+    if not life.notes:
+        return found
     return {name: replace(s, notes=(*s.notes, *life.notes)) for name, s in found.items()}
 
 

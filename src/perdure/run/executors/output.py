@@ -6,6 +6,7 @@ import os
 import select
 import threading
 import time
+from collections.abc import Callable
 
 from perdure.run.lifetime import FAILED, NOTE
 
@@ -18,8 +19,11 @@ PATIENCE = 5.0
 class WorkerOutput:
     """A pipe that a worker writes to. A thread reads it, so that the worker never waits for us."""
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Callable[[str], None]) -> None:
         self._reader, self.fd = os.pipe()
+        self._tell = tell
+        """What is done with a line for the user, as soon as it is written."""
+        self._line = b""
         self._head, self._tail = b"", b""
         self._lock = threading.Lock()
         threading.Thread(target=self._read, name="worker output", daemon=True).start()
@@ -36,6 +40,15 @@ class WorkerOutput:
                     room = END - len(self._head)
                     self._head += data[:room]
                     self._tail = (self._tail + data[room:])[-END:]
+                    self._pass_on(data)
+
+    def _pass_on(self, data: bytes) -> None:
+        """Tell the lines for the user that are whole now."""
+        *lines, rest = (self._line + data).split(b"\n")
+        self._line = rest[:END]
+        for line in lines:
+            if line.startswith(NOTE.encode()):
+                self._tell(line.decode(errors="replace"))
 
     def close(self) -> None:
         """Write no more; the thread ends when nobody does."""
@@ -58,10 +71,8 @@ class WorkerOutput:
             data = self._head + much + self._tail
         return data.decode(errors="replace").strip()
 
-    def said(self) -> tuple[list[str], str, str]:
-        """A worker's notes, its last lines, and why it failed if it says so."""
+    def said(self) -> tuple[str, str]:
+        """A worker's last lines, and why it failed if it says so."""
         text = self.text()
-        lines = text.splitlines()
         _, failed, failure = f"\n{text}".rpartition(f"\n{FAILED}")
-        notes = [line for line in lines if line.startswith(NOTE)]
-        return notes, "\n".join(lines[-5:]), failure if failed else ""
+        return "\n".join(text.splitlines()[-5:]), failure if failed else ""

@@ -6,12 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from perdure.errors import SpecError
+from perdure.errors import Interrupted, SpecError
+from perdure.pools import cores
 from perdure.run.crashes import place
 from perdure.run.executors.base import Report, check_count, check_patience
 from perdure.run.executors.output import WorkerOutput
@@ -38,16 +40,21 @@ class Processes:
 
     A worker that dies, is killed, or gives no sign of life for ``deadline`` seconds is torn down
     with everything it started, and its lifetime replayed from the last commit, at most
-    ``retries`` times. ``workers`` defaults to the number of cores.
+    ``retries`` times. ``workers`` defaults to the number of cores, shared with the processes that
+    evaluate for a lifetime, if it has some.
     """
 
     def __init__(self, workers: int = 0, deadline: float = DEADLINE, retries: int = 2) -> None:
         check_patience("processes", deadline, retries)
         check_count("processes", "workers", workers)
-        self.workers = workers or len(os.sched_getaffinity(0))
+        self.workers, self._all_cores = workers or cores(), not workers
         self.deadline, self.retries = deadline, retries
         self.threads = 0
         """Threads that the environments of a lifetime may use, 0 for its share of the cores."""
+        self.tell: Callable[[str], None] = _to_the_terminal
+        """What is done with a line for the user; called by threads that read what workers write."""
+        self.stopping = threading.Event()
+        """Set by another thread, it ends the run as a signal does."""
 
     def run(self, plan: Plan, jobs: Sequence[Job], report: Report) -> None:
         """Run the jobs, ``workers`` at a time."""
@@ -56,20 +63,30 @@ class Processes:
                 "agents and curricula given as Python objects cannot be sent to other processes: use the "
                 "serial executor, or name them as file.py:Object"
             )
-        cores = len(os.sched_getaffinity(0))
-        share = self.threads or max(1, cores // max(1, min(self.workers, len(jobs))))
+        workers = self.workers
+        if self._all_cores:
+            workers = max(1, workers // plan.eval_workers)
+        share = self.threads or max(1, cores() // max(1, min(workers, len(jobs))))
         with family() as kin:
-            self._run(plan, jobs, report, share, kin)
+            self._run(plan, jobs, report, workers, share, kin)
 
     def _run(
-        self, plan: Plan, jobs: Sequence[Job], report: Report, share: int, kin: StartedProcesses
+        self,
+        plan: Plan,
+        jobs: Sequence[Job],
+        report: Report,
+        workers: int,
+        share: int,
+        kin: StartedProcesses,
     ) -> None:
         waiting = deque((job, 0) for job in jobs)
         tries: dict[str, int] = {}
         active: list[_Worker] = []
         try:
             while waiting or active:
-                while waiting and len(active) < self.workers:
+                if self.stopping.is_set():
+                    raise Interrupted(signal.SIGTERM)
+                while waiting and len(active) < workers:
                     job, tried = waiting.popleft()
                     tries[job.id] = tried + 1
                     active.append(self._start(plan, job, share, kin))
@@ -93,7 +110,7 @@ class Processes:
         # theirs do not.
         threads = {f"{lib}_NUM_THREADS": "1" for lib in ("OMP", "MKL", "OPENBLAS", "NUMEXPR")}
         threads["PERDURE_THREADS"] = str(share)
-        output = WorkerOutput()
+        output = WorkerOutput(self.tell)
         known = {**kin.environment, "PERDURE_PARENT": str(os.getpid())}
         process = subprocess.Popen(
             plan.command(job),
@@ -120,10 +137,8 @@ class Processes:
         else:
             why = f"died with signal {-code}" if code < 0 else f"ended with exit code {code}"
         _kill(worker)
-        notes, tail, failure = worker.output.said()
+        tail, failure = worker.output.said()
         worker.output.close()
-        for note in notes:
-            print(note, file=sys.stderr)
         # What an environment calls in a worker may end it with any exit code: only the log says
         # that a lifetime is done, and only the worker's own words that it has failed.
         # Once it is, whatever ends the worker does no harm.
@@ -138,6 +153,10 @@ class Processes:
         text = clipped(f"the worker {why}, {tries} times. {more}".strip())
         write_error(worker.folder, text, crash)
         return Outcome(worker.job, "failed", text), False
+
+
+def _to_the_terminal(line: str) -> None:
+    print(line, file=sys.stderr)
 
 
 def _kill(worker: _Worker) -> None:

@@ -7,22 +7,27 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import io
 import os
-import signal
+import queue
 import sys
+import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from perdure import registry
-from perdure.errors import Interrupted, MissingExtra, SpecError
+from perdure.errors import SpecError
 from perdure.run.executors.base import Report, check_count, check_patience
 from perdure.run.executors.processes import Processes
-from perdure.run.lifetime import Outcome, finished, write_error
+from perdure.run.executors.ray_cluster import (
+    check_resources,
+    connected,
+    declared,
+    refuse_too_much,
+    unwrapped,
+)
+from perdure.run.lifetime import NOTE, Outcome, describe_error, finished, write_error
 from perdure.run.plan import Job, Plan, load_plan
 from perdure.run.spec import DEADLINE
 from perdure.store.layout import LifetimeFolder
@@ -88,9 +93,12 @@ class Ray:
             return
         with connected(self.address) as ray:
             needs = {label: {**declared(plan, label), **self.given} for label in plan.agents}
+            if plan.eval_workers > 1:  # They run where their lifetime does.
+                for need in needs.values():
+                    need["cpus"] = max(need.get("cpus", 1), plan.eval_workers)
             for label, need in needs.items():
                 check_resources(f"agent {label}", need)
-                _refuse_too_much(ray, label, need)
+                refuse_too_much(ray, label, need)
             _Driver(self, ray, plan, needs, report).run(jobs)
 
 
@@ -108,7 +116,8 @@ class _Driver:
             report,
         )
         # Every failure is counted here: Ray tries nothing again by itself.
-        self.remote = ray.remote(max_retries=0, max_calls=0)(run_one)
+        how = {"max_retries": 0, "max_calls": 0, "num_returns": "streaming"}
+        self.remote = ray.remote(**how)(run_one)
         self.lost: Counter[str] = Counter()
         self.occupied: Counter[str] = Counter()
         self.active: dict[Any, _Task] = {}
@@ -129,9 +138,14 @@ class _Driver:
                     continue
                 with unwrapped():
                     ready, _ = self.ray.wait(list(self.active), num_returns=1, timeout=0.2)
-                for ref in ready:
-                    job = self.active.pop(ref).job
-                    if (again := self._ended(job, ref)) is not None:
+                for told in ready:
+                    job = self.active[told].job
+                    with unwrapped():
+                        word = self._heard(told)
+                    if word is None:
+                        continue
+                    del self.active[told]
+                    if (again := self._ended(job, *word)) is not None:
                         self.later.append((time.monotonic() + again, job))
         finally:
             self._cancel()
@@ -161,7 +175,8 @@ class _Driver:
                 node, soft=False
             )
         plan = self.plan
-        flags = {"video": plan.video, "mix_code": plan.mix_code, "pruning": plan.pruning}
+        names = ("video", "filmed", "mix_code", "pruning", "eval_workers")
+        flags = {name: getattr(plan, name) for name in names}
         patience = {"deadline": self.options.deadline, "retries": self.options.retries}
         args = (
             str(plan.path.absolute()),
@@ -173,21 +188,28 @@ class _Driver:
         )
         self.active[self.remote.options(**options).remote(*args)] = _Task(job, node)
 
-    def _ended(self, job: Job, ref: Any) -> float | None:
-        """Report how a task ended; or in how many seconds to try it again."""
+    def _heard(self, told: Any) -> tuple[str, str] | None:
+        """Pass on a line of a task's lifetime; how it ended and why, if that is what it tells."""
         try:
-            status, error, notes = self.ray.get(ref)
+            what, text = self.ray.get(next(told))
         except self.ray.exceptions.RayTaskError as e:
-            status, error, notes = "failed", f"could not be run on its node: {e.cause}", ""
-        except self.ray.exceptions.RayError as e:
-            return self._gone(job, f"{type(e).__name__}: {str(e).partition(chr(10))[0]}")
-        if notes:
-            print(notes, end="", file=sys.stderr)
+            return "failed", f"could not be run on its node: {e.cause}"
+        except (self.ray.exceptions.RayError, StopIteration) as e:
+            return "lost", f"{type(e).__name__}: {str(e).partition(chr(10))[0]}"
+        if what == NOTE:
+            print(text, file=sys.stderr)
+            return None
+        return what, text
+
+    def _ended(self, job: Job, status: str, error: str) -> float | None:
+        """Report how a task ended; or in how many seconds to try it again."""
+        if status == "lost":
+            return self._gone(job, error)
         if status == "failed" and error.startswith("LockedError"):
             self.occupied[job.id] += 1
             if self.occupied[job.id] <= OCCUPIED:
                 return PAUSE
-        self.report(Outcome(job, status, error))
+        self.report(Outcome(job, "done" if status == "done" else "failed", error))
         return None
 
     def _gone(self, job: Job, why: str) -> float | None:
@@ -209,24 +231,22 @@ class _Driver:
             return
         left = list(self.active)
         for force in (False, True):
-            for ref in left:
+            for told in left:
                 with contextlib.suppress(Exception):
-                    self.ray.cancel(ref, force=force)
-            with contextlib.suppress(Exception):
-                _, left = self.ray.wait(left, num_returns=len(left), timeout=GRACE)
+                    self.ray.cancel(told, force=force)
+            end = time.monotonic() + GRACE
+            while left and time.monotonic() < end:
+                left = [told for told in left if not self._silent(told)]
             if not left:
                 return
 
-
-@contextmanager
-def unwrapped() -> Iterator[None]:
-    """A signal that comes while Ray's compiled code waits is raised as what it is."""
-    try:
-        yield
-    except SystemError as e:
-        if isinstance(e.__cause__, Interrupted):
-            raise e.__cause__ from None
-        raise
+    def _silent(self, told: Any) -> bool:
+        """Whether a task that was cancelled tells nothing more; waits a little."""
+        with contextlib.suppress(Exception):
+            if not self.ray.wait([told], timeout=0.1)[0]:
+                return False
+            return self._heard(told) is not None
+        return True
 
 
 def run_one(
@@ -236,82 +256,39 @@ def run_one(
     flags: Mapping[str, Any],
     patience: Mapping[str, Any],
     cpus: float,
-) -> tuple[str, str, str]:
-    """Run one lifetime on the node that this is called on: how it ended, why, and what it said."""
+) -> Iterator[tuple[str, str]]:
+    """Run one lifetime on the node that this is called on. Yields the lines that it says to the user, as
+    it says them, and at last how it ended, and why."""
     if os.path.isdir(cwd):
         os.chdir(cwd)  # Files of agents may be named from there.
     plan = replace(load_plan(place(run)), **flags)
-    outcomes: list[Outcome] = []
-    said = io.StringIO()
-    with contextlib.redirect_stderr(said):
-        alone = Processes(workers=1, **patience)
-        alone.threads = max(1, int(cpus))
-        alone.run(plan, [plan.job(job_id)], outcomes.append)
-    return outcomes[0].status, outcomes[0].error, said.getvalue()
+    said: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
+    alone = Processes(workers=1, **patience)
+    alone.threads = max(1, int(cpus))
+    alone.tell = lambda line: said.put((NOTE, line))
 
+    def ended(outcome: Outcome) -> None:
+        said.put((outcome.status, outcome.error))
 
-@contextmanager
-def connected(address: str) -> Iterator[Any]:
-    """Ray, connected to a cluster. One that this starts is ended with the block; a connection that is
-    there already is used, and left."""
+    def live() -> None:
+        try:
+            alone.run(plan, [plan.job(job_id)], ended)
+        except BaseException as e:
+            said.put(("failed", describe_error(e)))
+
+    # The lifetime is waited for in a thread, since this one is to tell what it says, and is told to stop.
+    thread = threading.Thread(target=live, name=f"lifetime {job_id}", daemon=True)
+    thread.start()
     try:
-        ray: Any = importlib.import_module("ray")
-    except ImportError as e:
-        raise MissingExtra("executor ray", "ray") from e
-    if ray.is_initialized():
-        yield ray
-        return
-    handlers = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)}
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    if not address:
-        # Ray's own workers stand back behind everything else on a machine. Lifetimes need not.
-        os.environ.setdefault("RAY_worker_niceness", "0")
-    more: dict[str, Any] = {"include_dashboard": False} if not address else {}
-    try:
-        ray.init(address=address or "local", log_to_driver=False, logging_level="error", **more)
-    except Exception as e:
-        raise SpecError(
-            f"executor ray: no cluster could be reached at {address or 'this machine'!r} ({type(e).__name__}: "
-            f"{str(e).partition(chr(10))[0]}); start one with 'ray start --head', or leave address out"
-        ) from e
+        while True:
+            with contextlib.suppress(queue.Empty):
+                what, text = said.get(timeout=0.2)
+                yield what, text
+                if what != NOTE:
+                    return
     finally:
-        for s, handler in handlers.items():
-            with contextlib.suppress(ValueError):  # Not the main thread: nothing was changed.
-                signal.signal(s, handler)
-    try:
-        yield ray
-    finally:
-        ray.shutdown()
-
-
-def declared(plan: Plan, label: str) -> dict[str, float]:
-    """What an agent's class declares that its lifetimes need."""
-    spec = plan.agents[label]
-    found = getattr(registry.load("agents", spec.parts[-1]), "resources", None) or {}
-    if not isinstance(found, Mapping):
-        raise SpecError(f"agent {label}: resources must map cpus, gpus and memory to numbers, got {found!r}")  # fmt: skip
-    return dict(found)
-
-
-def check_resources(who: str, found: Mapping[str, Any]) -> None:
-    """SpecError unless these are amounts of what a node can have."""
-    for name, value in found.items():
-        if name not in ("cpus", "gpus", "memory"):
-            raise SpecError(f"{who}: no resource is called {name!r}: expected cpus, gpus or memory")
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e18:
-            raise SpecError(f"{who}: {name} must be a number ≥ 0, got {value!r}")
-
-
-def _refuse_too_much(ray: Any, label: str, need: Mapping[str, float]) -> None:
-    """SpecError if no node could ever run an agent: Ray would wait for one for ever."""
-    names = {"cpus": "CPU", "gpus": "GPU", "memory": "memory"}
-    wanted = {names[k]: v for k, v in ({"cpus": 1} | dict(need)).items() if v}
-    nodes = [n["Resources"] for n in ray.nodes() if n["Alive"]]
-    if any(all(node.get(k, 0) >= v for k, v in wanted.items()) for node in nodes):
-        return
-    offers = "; ".join(", ".join(f"{k} {node.get(k, 0):g}" for k in wanted) for node in nodes)
-    asked = ", ".join(f"{k} {v:g}" for k, v in wanted.items())
-    raise SpecError(f"agent {label} needs {asked}, and no node of the cluster has that ({offers})")
+        alone.stopping.set()
+        thread.join(GRACE)
 
 
 executor = Ray

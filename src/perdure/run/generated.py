@@ -1,0 +1,39 @@
+"""What a curriculum that is made up on the way may yield, and what an agent may choose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from perdure.agent import Agent
+from perdure.errors import AgentFault, CurriculumError
+from perdure.types import Block, BlockChoice, Curriculum
+
+
+def checked_choice(agent: Agent, picked: Any, choice: BlockChoice) -> int:
+    """The number of the option that an agent chose, or refused."""
+    if (
+        isinstance(picked, bool)
+        or not isinstance(picked, (int, np.integer))
+        or not (0 <= picked < len(choice.options))
+    ):
+        raise AgentFault(
+            f"{type(agent).__name__}.choose: expected a number from 0 to {len(choice.options) - 1}, got "
+            f"{picked!r}"
+        )
+    return int(picked)
+
+
+def check_generated(curriculum: Curriculum, item: Any, number: int, allowed: set[str]) -> None:
+    """CurriculumError unless a generated item is a block that the curriculum could have."""
+    where = f"curriculum {curriculum.name}, generated block {number}"
+    if not isinstance(item, Block):
+        raise CurriculumError(f"{where}: expected a Block or a Choice, got {item!r}")
+    if item.width > curriculum.width:
+        raise CurriculumError(
+            f"{where}: {item.width} exposures side by side; say Curriculum(width={item.width})"
+        )
+    for e in (*item.exposures, *item.then):
+        if e.task.key not in allowed:
+            raise CurriculumError(f"{where}: {e.task.id} is not among the curriculum's tasks")
