@@ -49,7 +49,7 @@ def evaluated(words: str, task: str, episodes: int, envs: int, horizon: int, add
     curriculum = evaluation_spec(
         f"libero/{task}", "openpi", episodes, [*changes, f"horizon={horizon}"]
     )
-    policy = policy_spec(f"p={address or f'{HERE}/still_policy.py:Still'}")
+    policy = policy_spec(f"p={address or f'{HERE}/policies/still.py:Still'}")
     out = tempfile.mkdtemp(prefix="evaluation-bench-")
     try:
         spec = evaluation_run([policy], curriculum, out=f"{out}/run", envs=envs, executor="serial")
@@ -74,11 +74,18 @@ def told(command: list[str]) -> dict:
 
 def ours(words: str, task: str, episodes: int, envs: int, horizon: int, socket: bool) -> dict:
     """One evaluation in a process of its own, with a server in another if it goes over a socket."""
-    command = [sys.executable, __file__, "--side", words, task, *map(str, (episodes, envs, horizon))]
+    command = [
+        sys.executable,
+        __file__,
+        "--side",
+        words,
+        task,
+        *map(str, (episodes, envs, horizon)),
+    ]
     if not socket:
         return told([*command, ""])
     server = subprocess.Popen(
-        [sys.executable, str(HERE / "still_policy.py")], stdout=subprocess.PIPE, text=True
+        [sys.executable, str(HERE / "policies/still.py")], stdout=subprocess.PIPE, text=True
     )
     with server:
         assert server.stdout is not None
@@ -149,7 +156,12 @@ def main(tasks: tuple[str, ...], horizon: int, rounds: int) -> int:
         for w in here
     ]
     reached += [
-        (f"cost of the socket, {w}, % at {ENVS} environments", 100 * costs[w], "< 10", costs[w] < 0.1)
+        (
+            f"cost of the socket, {w}, % at {ENVS} environments",
+            100 * costs[w],
+            "< 10",
+            costs[w] < 0.1,
+        )
         for w in here
     ]
     sys.path.append(str(HERE))

@@ -127,7 +127,11 @@ def played(folder, file, count, steps):
         plan = []
         for _ in range(steps):
             if not plan:
-                state = (obs["robot0_eef_pos"], quat2axisangle(obs["robot0_eef_quat"]), obs["robot0_gripper_qpos"])
+                state = (
+                    obs["robot0_eef_pos"],
+                    quat2axisangle(obs["robot0_eef_quat"]),
+                    obs["robot0_gripper_qpos"],
+                )
                 plan = list(policy({
                     "observation/image": small(obs["agentview_image"]),
                     "observation/wrist_image": small(obs["robot0_eye_in_hand_image"]),

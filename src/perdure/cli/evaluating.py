@@ -229,12 +229,24 @@ def record(
         raise SpecError(f"suite {task.suite} has no expert of its own: name a policy (--policy)")
     found = recordings(curriculum, policy_spec(name), params, episodes, seed, successful)
     setup, own = setup_for(task, curriculum)
-    if kind == "minari":
-        path = write_minari(out, found, setup.observation_space, setup.action_space)
+    if kind.startswith("minari"):
+        spaces = (setup.observation_space, setup.action_space)
+        form = "hdf5" if kind == "minari-hdf5" else "parquet"
+        path = write_minari(out, found, *spaces, data_format=form)
     else:
         env = own.env(task)
         fps = int(env.metadata.get("render_fps", 20))
         env.close()
-        path = write_lerobot(out, map(lerobot_names, found), fps, task.suite)
+        films = kind == "lerobot-video"
+        path = write_lerobot(out, map(lerobot_names, found), fps, task.suite, films)
+    say(f"{kind} dataset: {path}")
+    return 0
+
+
+def convert(source: str, out: str, kind: str, fps: int | None) -> int:
+    """Write a dataset in another format."""
+    from perdure.datasets.convert import convert as written
+
+    path = written(source, out, kind, fps)
     say(f"{kind} dataset: {path}")
     return 0

@@ -1,6 +1,6 @@
-"""A trivial policy for evaluation.py: it opens the gripper and stays where it is, ten actions at a time.
+"""A trivial policy for evaluation.py, in a folder of its own since others beside that have packages' names: it opens the gripper and stays where it is, ten actions at a time.
 
-`Still` is asked in the evaluation's own process. `python still_policy.py` is the same behind openpi's
+`Still` is asked in the evaluation's own process. `python still.py` is the same behind openpi's
 protocol, in plain websockets and MessagePack: it prints its port, and CPU seconds when it is told to end."""
 
 import numpy as np
