@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import replace
-from math import nan
 from typing import Any
 
 from perdure import registry
@@ -53,7 +51,6 @@ def evaluate(
             left = [job for job in plan.jobs if not _is_done(plan, job)]
             if preflight and left:
                 _preflight(plan, {job.agent for job in left}, quiet)
-            began = time.monotonic()
             with LiveView(plan.path, SafeConsole(stderr=True, quiet=quiet)):
                 outcomes = execute(plan, video=video, prepared=True)
     except Interrupted as e:
@@ -61,7 +58,7 @@ def evaluate(
         tell(f"\nstopped by signal {e.signum}; nothing is lost. To resume: {again}")
         return 128 + e.signum
     failed = [o for o in outcomes if o.status == "failed"]
-    _tell_results(Run(plan.path), time.monotonic() - began if left else nan, quiet)
+    _tell_results(Run(plan.path), quiet)
     for o in failed:
         tell(f"failed: {o.job.id}: {o.error}")
     if failed:
@@ -85,7 +82,7 @@ def _preflight(plan: Any, agents: set[str], quiet: bool) -> None:
                 remark(f"{label}: {line}")
 
 
-def _tell_results(run: Any, seconds: float, quiet: bool) -> None:
+def _tell_results(run: Any, quiet: bool) -> None:
     from perdure.show.evaluation import (
         doubts,
         eval_info,
@@ -99,7 +96,7 @@ def _tell_results(run: Any, seconds: float, quiet: bool) -> None:
     if not policies:
         return
     for policy in policies:
-        path = run.folder.write_evaluation(policy.name, eval_info(policy, protocol, seconds))
+        path = run.folder.write_evaluation(policy.name, eval_info(policy, protocol))
     if quiet:
         return
     success_table(policies, f"success [95% interval], protocol {protocol}").show()
