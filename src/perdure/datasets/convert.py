@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from gymnasium import spaces
@@ -33,7 +33,7 @@ class DatasetReader(Protocol):
 def open_dataset(root: str | Path) -> DatasetReader:
     """The dataset in a folder, whatever its format: LeRobot's, Minari's or RLDS."""
     folder = Path(root)
-    known = {
+    known: dict[str, Callable[[Path], DatasetReader]] = {
         "meta/info.json": LeRobotReader,
         "data/metadata.json": MinariReader,
         "features.json": RldsReader,
@@ -83,17 +83,20 @@ def with_last(episode: DatasetEpisode) -> DatasetEpisode:
     return replace(episode, observations=longer, about=about)
 
 
-def observed_space(episode: DatasetEpisode) -> spaces.Space[object]:
+def observed_space(episode: DatasetEpisode) -> spaces.Space[Any]:
     """A space that holds what an episode shows; of numbers, without bounds."""
-    parts = {name: _box(array) for name, array in episode.observations.items()}
+    parts: dict[str, spaces.Space[Any]] = {
+        name: _box(array) for name, array in episode.observations.items()
+    }
     return parts[""] if list(parts) == [""] else spaces.Dict(parts)
 
 
 def _box(array: Array) -> spaces.Box:
-    dtype, shape = array.dtype, array.shape[1:]
-    if dtype.kind == "f":
-        return spaces.Box(-np.inf, np.inf, shape, dtype.type)
-    if dtype.kind == "b":
-        return spaces.Box(0, 1, shape, np.bool_)
-    limits = np.iinfo(dtype)
-    return spaces.Box(limits.min, limits.max, shape, dtype.type)
+    shape, kind = array.shape[1:], array.dtype.kind
+    made: Any = array.dtype.type
+    if kind == "f":
+        return spaces.Box(-np.inf, np.inf, shape, made)
+    if kind == "b":
+        return spaces.Box(0, 1, shape, made)
+    limits = np.iinfo(made)
+    return spaces.Box(limits.min, limits.max, shape, made)

@@ -84,8 +84,9 @@ def write_lerobot(
             frames += len(episode)
             stats.append({n: stats_of(a) for n, a in {**columns, **counts}.items()})
     finally:
-        for file in (data, *films.values()):
-            file.close()
+        data.close()
+        for film in films.values():
+            film.close()
     if not rows:
         raise StoreError("a dataset needs at least one episode")
     _write_episodes(root / EPISODES.format(chunk_index=0, file_index=0), rows, stats)
