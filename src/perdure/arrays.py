@@ -171,6 +171,17 @@ def all_finite(tree: Any) -> bool:
     return True
 
 
+def is_picture(value: Any) -> bool:
+    """Whether an array is a picture: rows, columns and channels of bytes."""
+    array = np.asarray(value)
+    return array.dtype == np.uint8 and array.ndim == 3
+
+
+def without_pictures(tree: Any) -> dict[str, Any]:
+    """The arrays of a nested observation by their paths, but for pictures."""
+    return {name: leaf for name, leaf in leaves(tree).items() if not is_picture(leaf)}
+
+
 def same_leaves(a: Any, b: Any) -> bool:
     """Whether two nested observations are equal; NaN equals NaN."""
     mine, theirs = leaves(a), leaves(b)
