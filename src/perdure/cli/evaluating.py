@@ -187,8 +187,9 @@ def serve(
 
 
 def selftest(
-    suite: str, protocol: str, changes: Sequence[str], expert: str, episodes: int, socket: bool
-) -> int:
+    suite: str, protocol: str, changes: Sequence[str], expert: str, episodes: int, socket: bool,
+    demonstrations: str,
+) -> int:  # fmt: skip
     """Replay an expert through the path of an evaluation, and say what is wrong with it."""
     from perdure.run.evaluation import evaluation_spec
     from perdure.run.selftest import selftest as test
@@ -196,11 +197,12 @@ def selftest(
     plain = evaluation_spec(suite, protocol)
     changed = evaluation_spec(suite, protocol, None, changes)
     good = True
-    for found in test(changed, expert, plain, episodes, socket):
+    who = "those who demonstrated" if demonstrations else "the expert"
+    for found in test(changed, expert, plain, episodes, socket, demonstrations=demonstrations):
         verdict = "right" if found.passed else "WRONG"
         say(
-            f"{found.task}: {verdict}; the expert solved {found.demonstrated} of {found.episodes}, its "
-            f"replay through this path {found.replayed}"
+            f"{found.task}: {verdict}; {who} solved {found.demonstrated} of {found.episodes}, "
+            f"{'a' if demonstrations else 'its'} replay through this path {found.replayed}"
         )
         for finding in found.findings:
             say(f"  {finding}")

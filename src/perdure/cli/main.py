@@ -377,6 +377,8 @@ def protocols(suite: str | None, names: tuple[str, ...]) -> None:
               help="Scramble this one, to see that it is found. Repeatable.")  # fmt: skip
 @click.option("--expert", default="", help="The agent that demonstrates (the suite's own).")
 @click.option("--episodes", "-n", type=click.IntRange(1, 1000), default=2, show_default=True)
+@click.option("--demonstrations", default="", metavar="DIR",
+              help="Replay these in place of the expert: what record --format minari wrote.")  # fmt: skip
 @click.option("--socket/--no-socket", default=True, help="Through a socket, as servers are asked.")
 def selftest(suite: str, **flags: Any) -> None:
     """Replay an expert through the path of an evaluation: it must reach the expert's success.

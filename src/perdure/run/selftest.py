@@ -23,6 +23,8 @@ from perdure.agents.compose import make_agent
 from perdure.agents.infer import InferAgent
 from perdure.agents.remote import RemoteAgent
 from perdure.arrays import Array
+from perdure.datasets.convert import open_dataset
+from perdure.datasets.episodes import DatasetEpisode
 from perdure.errors import PolicyServerFault, SpecError
 from perdure.policies.interface import Interface
 from perdure.policies.wire import pack, unpack
@@ -68,27 +70,63 @@ def selftest(
     episodes: int = 2,
     socket: bool = True,
     expert_params: Mapping[str, Any] | None = None,
+    demonstrations: str = "",
 ) -> list[SelfTest]:
     """Test the path of an evaluation's tasks. ``reference`` is the evaluation whose conventions the policy
     expects, the same unless it is given. ``expert`` is an agent (the suite's own), and ``expert_params`` are
-    those with which tasks show it what it needs. With ``socket`` it goes through openpi's wire."""
+    those with which tasks show it what it needs. With ``socket`` it goes through openpi's wire. ``demonstrations``
+    is a folder that ``perdure record --format minari`` wrote, in place of an expert."""
     tested, known = registry.curriculum(curriculum), registry.curriculum(reference or curriculum)
     seen = {e.task.id: e.task for e in known.blocks[0].exposures}
-    if not expert:
+    stored = _stored(demonstrations) if demonstrations else {}
+    if not expert and not stored:
         expert, expert_params = registry.suite(tested.tasks[0].suite).demonstrator()
-    if not expert:
+    if not expert and not stored:
         raise SpecError(
             f"suite {tested.tasks[0].suite} has no expert of its own: name an agent that can do it"
         )
     out = []
     for exposure in tested.blocks[0].exposures:
         task = exposure.task
-        demonstrations = [
-            _demonstrated(seen[task.id], known, expert, k, expert_params or {})
-            for k in range(episodes)
-        ]
-        out.append(_replayed(task, tested, known, seen[task.id], demonstrations, socket))
+        if stored:
+            shown = [_replayable(e, seen[task.id], known) for e in stored.get(task.id, ())]
+            if not shown:
+                continue
+        else:
+            shown = [
+                _demonstrated(seen[task.id], known, expert, k, expert_params or {})
+                for k in range(episodes)
+            ]
+        out.append(_replayed(task, tested, known, seen[task.id], shown[:episodes], socket))
+    if not out:
+        raise SpecError(f"{demonstrations}: there is no episode of {', '.join(seen)} in it")
     return out
+
+
+def _stored(folder: str) -> dict[str, list[DatasetEpisode]]:
+    """The episodes of a recorded dataset by task; refused if it does not say which episodes they were."""
+    out: dict[str, list[DatasetEpisode]] = {}
+    for episode in open_dataset(folder):
+        task = episode.about.get("task_id")
+        if task is None or episode.seed is None or "episode" not in episode.about:
+            raise SpecError(
+                f"{folder}: it does not say with which seeds its episodes began, so that they cannot be played "
+                "again; record with --format minari or minari-hdf5"
+            )
+        out.setdefault(str(task), []).append(episode)
+    return out
+
+
+def _replayable(stored: DatasetEpisode, task: Task, known: Curriculum) -> ReplayedEpisode:
+    """A stored episode, looked at as the reference protocol does."""
+    face = Interface.of(setup_for(task, known)[0])
+    first = {name: array[:1] for name, array in stored.observations.items()}
+    view = face.view(first.get("", first), 0, prompt="")
+    assert stored.seed is not None
+    number = int(stored.about["episode"])
+    episode = Episode(stored.seed, stored.seed, number, number)
+    success = stored.successes is not None and bool(np.any(stored.successes))
+    return ReplayedEpisode(episode, stored.actions, success, {**view.images, **view.numbers})
 
 
 def _demonstrated(
