@@ -15,7 +15,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from perdure.arrays import is_picture, leaves, same_leaves, without_pictures
+from perdure.arrays import has_pictures, same_leaves, without_pictures
 from perdure.run.guards import Observer
 from perdure.run.progress import BEAT
 from perdure.run.vector import Environments
@@ -154,6 +154,6 @@ def _difference(envs: Environments, e: Seen, beat: Callable[[], None]) -> str:
         return f"it went on after {len(e.actions)} steps, where it ended first"
     if ret != e.ret:
         return f"its return was {ret:g}, first {e.ret:g}"
-    if not any(map(is_picture, leaves(e.last).values())):
+    if not has_pictures(e.last):
         last = without_pictures(last)
     return "" if same_leaves(last, e.last) else "its last observation was another"
