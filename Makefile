@@ -14,10 +14,11 @@ demo: $(READY)
 	@$(BIN)/perdure run demo.toml --films 1
 	@$(BIN)/perdure report runs/demo --ste runs/demo-experts
 
-# The tests compare with the real l2logger, l2metrics and openpi-client, in environments of their own.
+# The tests compare with the real l2logger, l2metrics, openpi-client, vla-eval and Minari, in environments of their own.
 test: $(READY)
 	@bash scripts/l2m_env.sh
 	@bash scripts/openpi_env.sh
+	@bash scripts/peers_env.sh
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(READY)
@@ -55,6 +56,7 @@ bench: $(READY)
 	@$(BIN)/python benchmarks/metaworld.py
 	@bash benchmarks/libero_env.sh
 	@$(BIN)/python benchmarks/libero.py
+	@$(BIN)/python benchmarks/evaluation.py
 	@$(BIN)/python benchmarks/openloris_render.py
 	@bash benchmarks/avalanche_env.sh
 	@$(BIN)/python benchmarks/training.py
@@ -64,4 +66,4 @@ bench: $(READY)
 	@$(BIN)/python benchmarks/learners.py
 
 clean:
-	rm -rf .venv .venv-tella .venv-l2m .venv-openpi .venv-avalanche .venv-jax .venv-libero build runs
+	rm -rf .venv .venv-tella .venv-l2m .venv-openpi .venv-peers .venv-avalanche .venv-jax .venv-libero build runs

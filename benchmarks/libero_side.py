@@ -1,7 +1,8 @@
-"""The published LIBERO stack's side of libero.py; runs in the environment of libero_env.sh.
+"""The published LIBERO stack's side of libero.py and evaluation.py; runs in the environment of libero_env.sh.
 
-python libero_side.py --check             imports it and makes one environment
-python libero_side.py FOLDER FILE IMAGES  prints what one task costs, as JSON
+python libero_side.py --check                           imports it and makes one environment
+python libero_side.py FOLDER FILE IMAGES                prints what one task costs, as JSON
+python libero_side.py --episodes FOLDER FILE COUNT STEPS  plays episodes as openpi's client does
 """
 
 import json
@@ -90,8 +91,65 @@ def measured(folder, file, images):
     return timed(lambda: made(folder, file, images), reset)[1]
 
 
+def played(folder, file, count, steps):
+    """CPU and wall seconds of episodes, the environment's construction apart, in a plain loop around one environment, by openpi's protocol: the
+    official states, ten steps to settle, two pictures of 256 pixels in each step, turned and made 224 where the
+    policy is asked, which is every fifth step. The policy gives the same chunk to all."""
+    root = settings()
+    import numpy as np
+    import torch
+    from libero.libero.envs import OffScreenRenderEnv
+    from PIL import Image
+    from robosuite.utils.transform_utils import quat2axisangle
+
+    def small(picture):
+        turned = np.ascontiguousarray(picture[::-1, ::-1])
+        return np.asarray(Image.fromarray(turned).resize((224, 224), Image.BILINEAR))
+
+    def policy(observation):
+        assert observation["observation/image"].shape == (224, 224, 3)
+        return np.tile([0.0] * 6 + [-1.0], (10, 1))
+
+    start = time.process_time()
+    env = OffScreenRenderEnv(
+        bddl_file_name=str(root / "bddl_files" / folder / f"{file}.bddl"),
+        camera_heights=256, camera_widths=256,
+    )  # fmt: skip
+    env.seed(7)
+    # Files of the package itself, as old as torch's pickles.
+    states = torch.load(root / "init_files" / folder / f"{file}.pruned_init", weights_only=False)
+    constructed, start = time.process_time() - start, time.process_time()
+    solved, wall = 0, time.perf_counter()
+    for number in range(count):
+        env.reset()
+        obs = env.set_init_state(states[number])
+        for _ in range(10):
+            obs, _, done, _ = env.step([0.0] * 6 + [-1.0])
+        plan = []
+        for _ in range(steps):
+            if not plan:
+                state = (
+                    obs["robot0_eef_pos"],
+                    quat2axisangle(obs["robot0_eef_quat"]),
+                    obs["robot0_gripper_qpos"],
+                )
+                plan = list(policy({
+                    "observation/image": small(obs["agentview_image"]),
+                    "observation/wrist_image": small(obs["robot0_eye_in_hand_image"]),
+                    "observation/state": np.concatenate(state), "prompt": file,
+                })[:5])  # fmt: skip
+            obs, _, done, _ = env.step(plan.pop(0))
+            if done:
+                solved += 1
+                break
+    cpu, wall = time.process_time() - start, time.perf_counter() - wall
+    return {"cpu": cpu, "wall": wall, "construct": constructed, "episodes": count, "solved": solved}
+
+
 if __name__ == "__main__":
     if sys.argv[1:] == ["--check"]:
         made("libero_object", "pick_up_the_butter_and_place_it_in_the_basket", False).reset()
+    elif sys.argv[1] == "--episodes":
+        print(json.dumps(played(*sys.argv[2:4], *map(int, sys.argv[4:6]))))
     else:
         print(json.dumps(measured(sys.argv[1], sys.argv[2], sys.argv[3] == "1")))

@@ -27,7 +27,7 @@ INNER = {
         {"adapters", "compose"},
     ),
     "run": (
-        {"spec", "guards", "progress", "results", "signals", "runner", "guardian", "crashes", "sources"},
+        {"spec", "guards", "progress", "results", "signals", "runner", "guardian", "crashes", "sources", "conventions"},
         {"pruning", "persistence", "vector", "agent_state", "validate", "family", "code", "memories", "budget", "generated", "boundaries"},
         {"repeat"},
         {"datasets", "env_runner", "video", "pictures"},

@@ -101,6 +101,12 @@ class Agent(ABC):
                 f"{type(self).__name__}.state() gives arrays but load() is not written"
             )
 
+    def skips_observation(self, slots: Array) -> Array | None:
+        """Which of these slots' next observations the agent will not look at, since it has decided already
+        what to do then (it executes a chunk of actions); None: it looks at all. Asked after ``act`` of agents that
+        only act. A suite may leave pictures black that nobody looks at: drawing is most of what they cost."""
+        return None
+
     # Memory: what is carried during an episode, trial or block and is no part of what was learned.
 
     def reset_memory(self, slots: Array) -> None:

@@ -171,6 +171,22 @@ def all_finite(tree: Any) -> bool:
     return True
 
 
+def _is_picture(value: Any) -> bool:
+    """Whether an array is a picture: rows, columns and channels of bytes."""
+    array = np.asarray(value)
+    return array.dtype == np.uint8 and array.ndim == 3
+
+
+def has_pictures(tree: Any) -> bool:
+    """Whether there is a picture in a nested observation."""
+    return any(map(_is_picture, leaves(tree).values()))
+
+
+def without_pictures(tree: Any) -> dict[str, Any]:
+    """The arrays of a nested observation by their paths, but for pictures."""
+    return {name: leaf for name, leaf in leaves(tree).items() if not _is_picture(leaf)}
+
+
 def same_leaves(a: Any, b: Any) -> bool:
     """Whether two nested observations are equal; NaN equals NaN."""
     mine, theirs = leaves(a), leaves(b)

@@ -71,6 +71,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     ),
     "vision": ("sklearn", "PIL"),
     "video": ("imageio", "imageio_ffmpeg"),
+    "data": ("h5py", "PIL", "imageio_ffmpeg"),
     "tensorboard": ("tensorboard",),
     "safetensors": ("safetensors",),
     "sweep": ("optuna",),

@@ -203,6 +203,13 @@ class AsyncBatchedEnv(Protocol):
         """The next ``step`` will be with these slots and actions."""
 
 
+class SkippingBatchedEnv(Protocol):
+    """A :class:`BatchedEnv` that need not draw what nobody looks at."""
+
+    def skip_pictures(self, slots: Sequence[int]) -> None:
+        """In the next step, pictures of these slots may be left black; all else is as ever."""
+
+
 class Restorable(Protocol):
     """An environment whose unwrapped form can save itself. Without it, a block resumed in
     mid-episode replays the episode's actions."""

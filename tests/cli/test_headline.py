@@ -102,10 +102,12 @@ def test_what_only_was_evaluated_has_its_interval_over_episodes(runs):
 
 
 def test_an_interval_over_episodes_is_wilsons():
+    """z² = 3.8415. Half of 100: half-width √(z²/400 + (z²/200)²) / (1 + z²/100) = 0.09617. All of 3: from
+    3 / (3 + z²) on."""
     one = share_interval([(0.5, 100)], 1)
-    assert (one.low, one.high) == pytest.approx(
-        (0.404, 0.596), abs=0.004
-    )  # By hand: 0.4038, 0.5962.
+    assert (one.low, one.high) == pytest.approx((0.40383, 0.59617), abs=1e-5)
+    few = share_interval([(1.0, 3)], 1)
+    assert (few.low, few.high) == pytest.approx((0.43850, 1.0), abs=1e-5)
     assert share_interval([(0.5, 50), (0.5, 50)], 1).low == pytest.approx(one.low)
     uneven = share_interval([(0.5, 95), (0.5, 5)], 1)
     assert uneven.low < one.low, "few episodes of one task make the mean over tasks less certain"

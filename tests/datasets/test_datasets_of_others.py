@@ -163,9 +163,9 @@ def test_minari_comes_back_without_a_loss(episodes, tmp_path):
         rows.num_rows == 4
         and json.loads((out / "data/1/metadata.json").read_text())["total_steps"] == 3
     )
-    metadata["jpeg_encoding"] = True
+    metadata["data_format"] = "feather"
     (out / "data/metadata.json").write_text(json.dumps(metadata))
-    with pytest.raises(StoreError, match="without it"):
+    with pytest.raises(StoreError, match="read are parquet, arrow, hdf5"):
         MinariReader(out)
     discrete = DatasetEpisode(
         {"": np.zeros((3, 1))}, np.array([4, 2]), np.zeros(2), *[np.zeros(2, bool)] * 2

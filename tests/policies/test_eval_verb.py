@@ -222,3 +222,31 @@ def test_liberos_conventions_are_named_when_they_are_scrambled():
     assert "wrist_image is turned by 180 degrees" in found
     assert any("the other sign" in f for f in found) and any("gripper" in f for f in found)
     assert len(found) == 4
+
+
+def test_stored_demonstrations_are_replayed_through_the_same_path(tmp_path):
+    """Of Meta-World by commands; of LIBERO, whose expert sees other things than a policy, with small pictures."""
+    reach = ["metaworld/reach", "--protocol", "official"]
+    kept = tmp_path / "reach"
+    done = command("record", *reach, "-n", 1, "-o", kept, "-f", "minari-hdf5")
+    assert done.exit_code == 0, done.output
+    right = command("selftest", *reach, "--demonstrations", kept, "-n", 1)
+    told = "right; those who demonstrated solved 1 of 1, a replay through this path 1"
+    assert right.exit_code == 0 and told in right.output, right.output
+    command("record", *reach, "-n", 1, "-o", tmp_path / "l")
+    refused = command("selftest", *reach, "--demonstrations", tmp_path / "l")
+    assert refused.exit_code == 2 and "with which seeds" in refused.output
+    other = command("selftest", "metaworld/push", "--demonstrations", kept)
+    assert other.exit_code == 2 and "no episode of metaworld/push" in other.output
+
+    small = ["--set", "size=32", "--set", "image_size=32"]
+    kept = tmp_path / "goal"
+    done = command("record", "libero/goal-1", *small, "-n", 1, "-o", kept, "-f", "minari")
+    assert done.exit_code == 0, done.output
+    given = {"names": ["goal-1"], "size": 32, "image_size": 32}
+    keys = {"demonstrations": str(kept), "socket": False}
+    found = path_of("libero/eval-tasks", given, {}, **keys)
+    assert found.passed and found.demonstrated == 1, found
+    found = path_of("libero/eval-tasks", given, {"orientation": "upstream", "horizon": 30}, **keys)
+    assert "image is turned by 180 degrees" in found.findings and not found.passed
+    assert any("cut off after 30 steps" in f for f in found.findings)

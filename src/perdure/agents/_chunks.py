@@ -57,6 +57,10 @@ class ChunkAgent(Agent):
         given: Array = actions.astype(self.action_space.dtype)
         return given
 
+    def skips_observation(self, slots: Array) -> Array:
+        unread: Array = self.left[slots] > 0
+        return unread
+
     def _view(self, obs: Any, k: int, ctx: Context) -> View:
         slot = int(ctx.slots[k])
         prompt = ctx.instructions[k] if ctx.instructions else ""

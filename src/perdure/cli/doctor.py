@@ -31,6 +31,7 @@ PURPOSES = {
     "openloris": "suite openloris",
     "vision": "digits of suite vision",
     "video": "perdure run --video",
+    "data": "datasets of others: Minari in HDF5, LeRobot with videos, RLDS",
     "tensorboard": "perdure export --format tensorboard",
     "safetensors": "perdure export --format safetensors",
     "sweep": "perdure sweep",

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import replace
-from math import nan
 from typing import Any
 
 from perdure import registry
@@ -54,7 +52,6 @@ def evaluate(
             left = [job for job in plan.jobs if not _is_done(plan, job)]
             if preflight and left:
                 _preflight(plan, {job.agent for job in left}, quiet)
-            began = time.monotonic()
             with LiveView(plan.path, SafeConsole(stderr=True, quiet=quiet)):
                 outcomes = execute(plan, video=video, prepared=True, eval_workers=eval_workers)
     except Interrupted as e:
@@ -62,7 +59,7 @@ def evaluate(
         tell(f"\nstopped by signal {e.signum}; nothing is lost. To resume: {again}")
         return 128 + e.signum
     failed = [o for o in outcomes if o.status == "failed"]
-    _tell_results(Run(plan.path), time.monotonic() - began if left else nan, quiet)
+    _tell_results(Run(plan.path), quiet)
     for o in failed:
         tell(f"failed: {o.job.id}: {o.error}")
     if failed:
@@ -86,7 +83,7 @@ def _preflight(plan: Any, agents: set[str], quiet: bool) -> None:
                 remark(f"{label}: {line}")
 
 
-def _tell_results(run: Any, seconds: float, quiet: bool) -> None:
+def _tell_results(run: Any, quiet: bool) -> None:
     from perdure.show.evaluation import (
         doubts,
         eval_info,
@@ -100,7 +97,7 @@ def _tell_results(run: Any, seconds: float, quiet: bool) -> None:
     if not policies:
         return
     for policy in policies:
-        path = run.folder.write_evaluation(policy.name, eval_info(policy, protocol, seconds))
+        path = run.folder.write_evaluation(policy.name, eval_info(policy, protocol))
     if quiet:
         return
     success_table(policies, f"success [95% interval], protocol {protocol}").show()
@@ -191,8 +188,9 @@ def serve(
 
 
 def selftest(
-    suite: str, protocol: str, changes: Sequence[str], expert: str, episodes: int, socket: bool
-) -> int:
+    suite: str, protocol: str, changes: Sequence[str], expert: str, episodes: int, socket: bool,
+    demonstrations: str,
+) -> int:  # fmt: skip
     """Replay an expert through the path of an evaluation, and say what is wrong with it."""
     from perdure.run.evaluation import evaluation_spec
     from perdure.run.selftest import selftest as test
@@ -200,11 +198,12 @@ def selftest(
     plain = evaluation_spec(suite, protocol)
     changed = evaluation_spec(suite, protocol, None, changes)
     good = True
-    for found in test(changed, expert, plain, episodes, socket):
+    who = "those who demonstrated" if demonstrations else "the expert"
+    for found in test(changed, expert, plain, episodes, socket, demonstrations=demonstrations):
         verdict = "right" if found.passed else "WRONG"
         say(
-            f"{found.task}: {verdict}; the expert solved {found.demonstrated} of {found.episodes}, its "
-            f"replay through this path {found.replayed}"
+            f"{found.task}: {verdict}; {who} solved {found.demonstrated} of {found.episodes}, "
+            f"{'a' if demonstrations else 'its'} replay through this path {found.replayed}"
         )
         for finding in found.findings:
             say(f"  {finding}")
@@ -230,12 +229,24 @@ def record(
         raise SpecError(f"suite {task.suite} has no expert of its own: name a policy (--policy)")
     found = recordings(curriculum, policy_spec(name), params, episodes, seed, successful)
     setup, own = setup_for(task, curriculum)
-    if kind == "minari":
-        path = write_minari(out, found, setup.observation_space, setup.action_space)
+    if kind.startswith("minari"):
+        spaces = (setup.observation_space, setup.action_space)
+        form = "hdf5" if kind == "minari-hdf5" else "parquet"
+        path = write_minari(out, found, *spaces, data_format=form)
     else:
         env = own.env(task)
         fps = int(env.metadata.get("render_fps", 20))
         env.close()
-        path = write_lerobot(out, map(lerobot_names, found), fps, task.suite)
+        films = kind == "lerobot-video"
+        path = write_lerobot(out, map(lerobot_names, found), fps, task.suite, films)
+    say(f"{kind} dataset: {path}")
+    return 0
+
+
+def convert(source: str, out: str, kind: str, fps: int | None) -> int:
+    """Write a dataset in another format."""
+    from perdure.datasets.convert import convert as written
+
+    path = written(source, out, kind, fps)
     say(f"{kind} dataset: {path}")
     return 0

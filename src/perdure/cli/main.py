@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 import perdure
+from perdure.datasets import WRITTEN
 from perdure.errors import Interrupted, PerdureError
 from perdure.store.urls import is_url, place
 
@@ -389,6 +390,8 @@ def protocols(suite: str | None, names: tuple[str, ...]) -> None:
               help="Scramble this one, to see that it is found. Repeatable.")  # fmt: skip
 @click.option("--expert", default="", help="The agent that demonstrates (the suite's own).")
 @click.option("--episodes", "-n", type=click.IntRange(1, 1000), default=2, show_default=True)
+@click.option("--demonstrations", default="", metavar="DIR",
+              help="Replay these in place of the expert: what record --format minari wrote.")  # fmt: skip
 @click.option("--socket/--no-socket", default=True, help="Through a socket, as servers are asked.")
 def selftest(suite: str, **flags: Any) -> None:
     """Replay an expert through the path of an evaluation: it must reach the expert's success.
@@ -410,15 +413,35 @@ def selftest(suite: str, **flags: Any) -> None:
 @click.option("--episodes", "-n", type=click.IntRange(1, 100_000), default=10, show_default=True,
               help="Of each task.")  # fmt: skip
 @click.option("--out", "-o", required=True, help="A new folder.")
-@click.option("--format", "-f", "kind", type=click.Choice(["lerobot", "minari"]), default="lerobot",
-              show_default=True)  # fmt: skip
+@click.option(
+    "--format", "-f", "kind", type=click.Choice(WRITTEN), default="lerobot", show_default=True
+)
 @click.option("--seed", "-s", type=int, default=0, show_default=True)
 @click.option("--successful", is_flag=True, help="Episodes alone in which it succeeded.")
 def record(suite: str, **flags: Any) -> None:
-    """Play episodes of SUITE and write them as a LeRobotDataset (v3.0) or for Minari, without a loss."""
+    """Play episodes of SUITE and write them as a LeRobotDataset (v3.0) or for Minari.
+
+    Nothing is lost, but by lerobot-video.
+    """
     from perdure.cli import evaluating
 
     sys.exit(evaluating.record(suite, **flags))
+
+
+@main.command()
+@click.argument("source", type=click.Path(exists=True, file_okay=False))
+@click.argument("out")
+@click.option(
+    "--format", "-f", "kind", type=click.Choice(WRITTEN), default="lerobot", show_default=True
+)
+@click.option(
+    "--fps", type=click.IntRange(1, 1000), help="Steps a second, where SOURCE does not say."
+)
+def convert(source: str, out: str, **flags: Any) -> None:
+    """Write the dataset in folder SOURCE anew into folder OUT: LeRobot's, Minari's and RLDS are read."""
+    from perdure.cli import evaluating
+
+    sys.exit(evaluating.convert(source, out, **flags))
 
 
 @main.command()

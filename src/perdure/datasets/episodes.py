@@ -30,6 +30,8 @@ class DatasetEpisode:
     seed: int | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
     """Plain values."""
+    infos: Mapping[str, Array] = field(default_factory=dict)
+    """What else there is of each step, T or T + 1 of it: with the first, what was known at the reset."""
 
     def __post_init__(self) -> None:
         steps = len(self.actions)
@@ -45,7 +47,8 @@ class DatasetEpisode:
                 raise StoreError(
                     f"{name}: expected {steps}, one for each action, got {np.shape(array)}"
                 )
-        for name, array in self.observations.items():
+        named = {**self.observations, **{f"infos/{n}": a for n, a in self.infos.items()}}
+        for name, array in named.items():
             if len(array) not in (steps, steps + 1):
                 raise StoreError(
                     f"observation {name!r}: expected {steps} or {steps + 1} steps, got {len(array)}"

@@ -329,9 +329,19 @@ def share_interval(
     if count < 2:
         reason = "1 episode: an interval needs at least 2"
         return Estimate(value, nan, nan, lifetimes, 0, method, reason, episodes)
-    error = sqrt(max(value * (1 - value), 0.0) / count)
-    low, high = share_limits(np.array(value), np.array(error), round(count), level)
-    return Estimate(value, float(low), float(high), lifetimes, 0, method, "", episodes)
+    low, high = wilson(value, count, level)
+    return Estimate(value, low, high, lifetimes, 0, method, "", episodes)
+
+
+def wilson(share: float, count: float, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's interval of a share of ``count`` independent trials that succeed or fail: with z of the normal
+    distribution, since the share itself says how much trials vary."""
+    from scipy.special import ndtri
+
+    z2 = float(ndtri((1 + level) / 2)) ** 2
+    centre = (share + z2 / (2 * count)) / (1 + z2 / count)
+    half = sqrt(z2 * share * (1 - share) / count + (z2 / (2 * count)) ** 2) / (1 + z2 / count)
+    return max(0.0, min(centre - half, share)), min(1.0, max(centre + half, share))
 
 
 def performance_profile(scores: ArrayLike, thresholds: ArrayLike, level: float = 0.95) -> Profile:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from perdure.agent import Agent
-from perdure.arrays import same_leaves
+from perdure.arrays import same_leaves, without_pictures
 from perdure.errors import EnvironmentFault
 from perdure.run.boundaries import context_of
 from perdure.run.budget import Budget, Slot
@@ -57,6 +57,9 @@ class EnvRunner:
         self.slots = [Slot(j * n + i, j) for j in range(len(exposures)) for i in range(n)]
         tasks = [(s, e.task) for s, e in zip(suites, exposures, strict=True)]
         self.envs = Environments(tasks, n, self.observer, job.action_space)
+        skips = type(self.agent).skips_observation is not Agent.skips_observation
+        self.skipping = skips and not self.taking and self.envs.skips()
+        """Whether some observations have black pictures, which the agent does not look at."""
         self.recorder = None if self.learning else loop.recorder
         self.offered = 0 if loop.repeater is not None else EACH
         """Episodes that were offered to be played again."""
@@ -118,7 +121,8 @@ class EnvRunner:
                     f"{task.id} saves itself but shows observations of {self.observer.space}, which "
                     "are not made of arrays: it cannot be resumed in mid-episode"
                 )
-            if obs is not None and was is not None and not same_leaves(obs, was):
+            told = without_pictures if self.skipping else lambda seen: seen
+            if obs is not None and was is not None and not same_leaves(told(obs), told(was)):
                 raise EnvironmentFault(
                     f"{task.id}: playing episode seed {seed} again for {len(s.actions)} steps did "
                     "not lead to the same observation, so this block cannot be resumed exactly; "
@@ -178,6 +182,7 @@ class EnvRunner:
         """
         n, loop, agent, observer = len(slots), self.loop, self.agent, self.observer
         learning, taking, simple = self.learning, self.taking, observer.simple
+        skipping = self.skipping
         rewarded = self.place.shows_rewards
         floats, step, guard, act = observer.float, self.envs.step, self.guard, agent.act
         take = agent.learn if learning else agent.observe
@@ -195,6 +200,8 @@ class EnvRunner:
             except Exception as e:
                 raise agent_fault(agent, "act", e) from e
             chosen = guard(actions, n)
+            if skipping:
+                self._skip(numbers, ctx)
             following, rewards, ends, cuts, infos = step(numbers, chosen)
             for k, s in enumerate(slots):
                 remember[k](chosen[k])
@@ -239,6 +246,12 @@ class EnvRunner:
                     if self.phrased:
                         ctx = self._context(slots)
                 horizon = self._horizon(slots)
+
+    def _skip(self, numbers: list[int], ctx: Context) -> None:
+        """Say whose next pictures need not be drawn."""
+        skipped = self.agent.skips_observation(ctx.slots)
+        if skipped is not None:
+            self.envs.skip(numbers, skipped)
 
     def _context(self, slots: list[Slot]) -> Context:
         budgets = [self.budgets[s.exposure] for s in slots]
@@ -334,6 +347,7 @@ class EnvRunner:
         self.offered += 1
         if self.loop.repeater is not None:
             task = self.exposures[s.exposure].task
+            last = without_pictures(last) if self.skipping else last
             seen = (s.address, s.actions, s.steps, s.ret, last)
             self.loop.repeater.saw(task, self.learning, *seen)
 

@@ -10,7 +10,7 @@ down, a turn with the other sign, a gripper the other way round.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -23,24 +23,17 @@ from perdure.agents.compose import make_agent
 from perdure.agents.infer import InferAgent
 from perdure.agents.remote import RemoteAgent
 from perdure.arrays import Array
-from perdure.errors import SpecError
+from perdure.datasets.convert import open_dataset
+from perdure.datasets.episodes import DatasetEpisode
+from perdure.errors import PolicyServerFault, SpecError
 from perdure.policies.interface import Interface
 from perdure.policies.wire import pack, unpack
+from perdure.run.conventions import done_as, looked_at
 from perdure.run.recording import as_rows, context_for, episode_of, recorded, setup_for
 from perdure.run.vector import reset_env
 from perdure.specs import Spec
 from perdure.suite import Episode
 from perdure.types import Curriculum, Setup, Task
-
-TURNS: Mapping[str, Callable[[Array], Array]] = {
-    "upside down": lambda p: p[::-1],
-    "mirrored": lambda p: p[:, ::-1],
-    "turned by 180 degrees": lambda p: p[::-1, ::-1],
-    "turned on its side": lambda p: p.swapaxes(0, 1),
-    "with red and blue exchanged": lambda p: p[:, :, ::-1],
-}
-LIKE = 2.0
-"""Mean difference of two pictures' bytes that redrawing and resizing may make."""
 
 
 @dataclass
@@ -77,27 +70,63 @@ def selftest(
     episodes: int = 2,
     socket: bool = True,
     expert_params: Mapping[str, Any] | None = None,
+    demonstrations: str = "",
 ) -> list[SelfTest]:
     """Test the path of an evaluation's tasks. ``reference`` is the evaluation whose conventions the policy
     expects, the same unless it is given. ``expert`` is an agent (the suite's own), and ``expert_params`` are
-    those with which tasks show it what it needs. With ``socket`` it goes through openpi's wire."""
+    those with which tasks show it what it needs. With ``socket`` it goes through openpi's wire. ``demonstrations``
+    is a folder that ``perdure record --format minari`` wrote, in place of an expert."""
     tested, known = registry.curriculum(curriculum), registry.curriculum(reference or curriculum)
     seen = {e.task.id: e.task for e in known.blocks[0].exposures}
-    if not expert:
+    stored = _stored(demonstrations) if demonstrations else {}
+    if not expert and not stored:
         expert, expert_params = registry.suite(tested.tasks[0].suite).demonstrator()
-    if not expert:
+    if not expert and not stored:
         raise SpecError(
             f"suite {tested.tasks[0].suite} has no expert of its own: name an agent that can do it"
         )
     out = []
     for exposure in tested.blocks[0].exposures:
         task = exposure.task
-        demonstrations = [
-            _demonstrated(seen[task.id], known, expert, k, expert_params or {})
-            for k in range(episodes)
-        ]
-        out.append(_replayed(task, tested, known, seen[task.id], demonstrations, socket))
+        if stored:
+            shown = [_replayable(e, seen[task.id], known) for e in stored.get(task.id, ())]
+            if not shown:
+                continue
+        else:
+            shown = [
+                _demonstrated(seen[task.id], known, expert, k, expert_params or {})
+                for k in range(episodes)
+            ]
+        out.append(_replayed(task, tested, known, seen[task.id], shown[:episodes], socket))
+    if not out:
+        raise SpecError(f"{demonstrations}: there is no episode of {', '.join(seen)} in it")
     return out
+
+
+def _stored(folder: str) -> dict[str, list[DatasetEpisode]]:
+    """The episodes of a recorded dataset by task; refused if it does not say which episodes they were."""
+    out: dict[str, list[DatasetEpisode]] = {}
+    for episode in open_dataset(folder):
+        task = episode.about.get("task_id")
+        if task is None or episode.seed is None or "episode" not in episode.about:
+            raise SpecError(
+                f"{folder}: it does not say with which seeds its episodes began, so that they cannot be played "
+                "again; record with --format minari or minari-hdf5"
+            )
+        out.setdefault(str(task), []).append(episode)
+    return out
+
+
+def _replayable(stored: DatasetEpisode, task: Task, known: Curriculum) -> ReplayedEpisode:
+    """A stored episode, looked at as the reference protocol does."""
+    face = Interface.of(setup_for(task, known)[0])
+    first = {name: array[:1] for name, array in stored.observations.items()}
+    view = face.view(first.get("", first), 0, prompt="")
+    assert stored.seed is not None
+    number = int(stored.about["episode"])
+    episode = Episode(stored.seed, stored.seed, number, number)
+    success = stored.successes is not None and bool(np.any(stored.successes))
+    return ReplayedEpisode(episode, stored.actions, success, {**view.images, **view.numbers})
 
 
 def _demonstrated(
@@ -107,9 +136,12 @@ def _demonstrated(
     own = Task(task.suite, task.name, task.variant, {**task.params, **more})
     (setup, suite), (policy_setup, _) = setup_for(own, known), setup_for(task, known)
     episode, face = episode_of(task, number), Interface.of(policy_setup)
-    found = recorded(make_agent(Spec.parse(expert), setup), suite, own, task, episode)
-    first = {name: array[:1] for name, array in found.observations.items()}
-    view = face.view(first.get("", first), 0, prompt="")
+    found = recorded(make_agent(Spec.parse(expert), setup), suite, own, own, episode)
+    env = suite.env(task)
+    try:
+        view = face.view(as_rows(reset_env(suite, env, episode)[0]), 0, prompt="")
+    finally:
+        env.close()
     success = found.successes is not None and bool(found.successes.any())
     return ReplayedEpisode(episode, found.actions, success, {**view.images, **view.numbers})
 
@@ -152,6 +184,7 @@ def _replayed(
     setup, suite = setup_for(task, tested)
     replayer = _Replayer(demonstrations, Interface.of(setup_for(reference, known)[0]))
     done: list[tuple[Array, Array]] = []
+    findings: list[str] = []
     solved = 0
     with _path(setup, replayer, socket) as agent:
         for demonstration in demonstrations:
@@ -170,9 +203,23 @@ def _replayed(
                     success |= bool(info.get("success", 0))
                     over, step = end or cut, step + 1
                 solved += success
+                if step < len(demonstration.actions) and not success:
+                    findings.append(
+                        f"an episode is cut off after {step} steps, and the expert took "
+                        f"{len(demonstration.actions)}: the horizon is too short"
+                    )
+            except PolicyServerFault as e:
+                findings.append(f"the policy's answer is refused: {e}")
+                break
             finally:
                 env.close()
-    findings = [*_looked(replayer.seen), *_acted(done)]
+    begun = [(d.shown, parts) for d, at, parts in replayer.seen if not at]
+    findings = [*(f for pair in begun for f in looked_at(*pair)), *findings]
+    wished, has = replayer.face.replan or 1, agent.interface.replan
+    if done and has is not None and has != wished:
+        findings.append(f"the policy is asked every {has} steps, and expects it every {wished}")
+    elif done:
+        findings += done_as(*(np.array(part, np.float64) for part in zip(*done, strict=True)))
     wished = sum(d.success for d in demonstrations)
     return SelfTest(task.id, wished, solved, len(demonstrations), tuple(dict.fromkeys(findings)))
 
@@ -202,79 +249,3 @@ def _path(setup: Setup, policy: _Replayer, socket: bool) -> Iterator[ChunkAgent]
                 agent.client.close()
             server.shutdown()
             thread.join()
-
-
-def _looked(seen: Sequence[tuple[ReplayedEpisode, int, Mapping[str, Array]]]) -> Iterator[str]:
-    """What is wrong with what the policy was shown when its first episode began."""
-    for demonstration, at, parts in seen:
-        if at:
-            continue
-        expected = demonstration.shown
-        for name in sorted(expected.keys() - parts.keys()):
-            yield f"{name} is not shown"
-        for name in sorted(expected.keys() & parts.keys()):
-            want, has = expected[name], np.asarray(parts[name])
-            if want.ndim == 3:
-                yield from _pictured(name, want, has)
-            else:
-                yield from _numbered(name, want, has)
-
-
-def _pictured(name: str, want: Array, has: Array) -> Iterator[str]:
-    if want.shape != has.shape:
-        yield f"{name} has {has.shape[0]} pixels a side, expected {want.shape[0]}"
-        if want.shape[0] < has.shape[0] and has.shape[0] == has.shape[1]:
-            from perdure.policies.pictures import resized
-
-            has = resized(np.ascontiguousarray(has), want.shape[0])
-        if want.shape != has.shape:
-            return
-    if _apart(want, has) <= LIKE:
-        return
-    for words, turned in TURNS.items():
-        other = turned(has)
-        if other.shape == want.shape and _apart(want, other) <= LIKE:
-            yield f"{name} is {words}"
-            return
-    yield f"{name} shows something else, by {_apart(want, has):.0f} of 255 on average"
-
-
-def _apart(a: Array, b: Array) -> float:
-    return float(np.abs(a.astype(np.float64) - b).mean())
-
-
-def _numbered(name: str, want: Array, has: Array) -> Iterator[str]:
-    if want.shape != has.shape:
-        yield f"{name} has shape {has.shape}, expected {want.shape}"
-    elif not np.allclose(want, has, atol=1e-5):
-        turn = slice(3, 6)
-        rest = np.delete(want, turn), np.delete(has, turn)
-        if len(want) == 8 and np.allclose(*rest, atol=1e-5):
-            angles = [float(np.linalg.norm(v[turn])) for v in (want, has)]
-            same = abs(sum(angles) - 2 * np.pi) < 1e-3
-            how = "of the other sign: the same turn the other way round" if same else "another one"
-            yield f"{name}: the turn (axis times angle) is {how}"
-        elif np.allclose(np.sort(want), np.sort(has), atol=1e-5):
-            yield f"{name} has the same numbers in another order"
-        else:
-            yield f"{name} differs by up to {float(np.abs(want - has).max()):.3g}"
-
-
-def _acted(done: Sequence[tuple[Array, Array]]) -> Iterator[str]:
-    """What becomes of the policy's actions on their way."""
-    want, has = (np.array([pair[k] for pair in done], np.float64) for k in (0, 1))
-    grips = want[:, -1], has[:, -1]
-    if not np.allclose(want[:, :-1], has[:, :-1], atol=1e-5):
-        worst = float(np.abs(want[:, :-1] - has[:, :-1]).max())
-        yield f"actions arrive otherwise than they were sent, by up to {worst:.3g}"
-    binary = np.sign(grips[0])
-    if np.allclose(*grips, atol=1e-5):
-        return
-    if np.allclose(binary, np.sign(grips[1])):
-        if not set(np.unique(np.abs(grips[1]))) <= {0.0, 1.0}:
-            yield "the gripper's command arrives with another strength"
-        return
-    if np.allclose(binary, -np.sign(grips[1])):
-        yield "the gripper is the other way round: what opens it closes it"
-        return
-    yield "the gripper's command arrives as another one: zero-one and as-is are mixed up"

@@ -248,6 +248,18 @@ class Environments:
             raise fault(f"{self.tasks[number * self.count].id}.step", e, episode) from e
         return following, rewards, ends, cuts, infos
 
+    def skips(self) -> bool:
+        """Whether some of them need not draw what nobody looks at."""
+        return any(hasattr(part, "skip_pictures") for part in self.parts)
+
+    def skip(self, slots: Sequence[int], skipped: Sequence[bool] | Array) -> None:
+        """Of these slots, those whose next observations nobody looks at; for the next step alone."""
+        for number, part in enumerate(self.parts):
+            skip_pictures = getattr(part, "skip_pictures", None)
+            if skip_pictures is not None:
+                own = zip(slots, skipped, strict=True)
+                skip_pictures([s % self.count for s, m in own if m and s // self.count == number])
+
     def _shares(self, slots: list[int]) -> list[tuple[int, list[int], slice]]:
         """Which of the slots belong to which part, under its own numbers; the same for many
         steps."""
@@ -298,7 +310,8 @@ class Environments:
             return None, []
         actions = unpack_actions(self.action_space, saved["actions"])
         try:
-            for action in actions:
+            for k, action in enumerate(actions, 1):
+                self.skip([slot], [k < len(actions)])
                 obs = part.step([own], [action])[0][0]
         except Exception as e:
             raise fault(f"{self.tasks[slot].id}.step", e, self._played([slot])) from e

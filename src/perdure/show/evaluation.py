@@ -37,6 +37,8 @@ class EvaluatedPolicy:
     films: Mapping[str, Sequence[str]]
     """By task."""
     measure: str = "success"
+    seconds: float = nan
+    """How long it was worked on, by the clock; of several lifetimes, together."""
 
     @property
     def episodes(self) -> Episodes:
@@ -54,16 +56,23 @@ def evaluated(run: Run) -> list[EvaluatedPolicy]:
     protocol = protocol_of(run)
     measure = "success_end" if protocol and protocol.get("success") == "end" else "success"
     found: dict[str, tuple[list[Row], dict[str, list[str]]]] = {}
+    worked: dict[str, float] = {}
     for info in run.lifetimes():
         if info.expert or info.status == "damaged":
             continue
         rows, films = found.setdefault(info.agent, ([], {}))
         rows += [row for row in info.read().rows() if not row.learning]
         folder = run.folder.lifetime(info.id)
+        spans = folder.worked(folder.last_sign())
+        worked[info.agent] = worked.get(info.agent, 0.0) + sum(end - start for start, end in spans)
         for film in (folder.films() or {}).get("films", ()):
             path, mine = folder.film_path(film["file"]), films.setdefault(film["task"], [])
             mine += [] if path in mine else [path]  # One film may be the first and the best.
-    return [EvaluatedPolicy(name, r, f, measure) for name, (r, f) in found.items() if r]
+    return [
+        EvaluatedPolicy(name, rows, films, measure, worked[name])
+        for name, (rows, films) in found.items()
+        if rows
+    ]
 
 
 def protocol_of(run: Run) -> EvalProtocol | None:
@@ -125,9 +134,7 @@ def doubts(policies: Sequence[EvaluatedPolicy]) -> list[str]:
     return out
 
 
-def eval_info(
-    policy: EvaluatedPolicy, protocol: EvalProtocol | None, seconds: float = nan
-) -> dict[str, Any]:
+def eval_info(policy: EvaluatedPolicy, protocol: EvalProtocol | None) -> dict[str, Any]:
     """What LeRobot's ``eval_info.json`` holds; ``perdure`` has what it lacks."""
     groups: dict[str, list[Row]] = {}
     per_task = []
@@ -147,7 +154,7 @@ def eval_info(
         per_task.append({"task_group": group, "task_id": number, "metrics": metrics})
     every = [row for rows in groups.values() for row in rows]
     films = [path for paths in policy.films.values() for path in paths]
-    taken = None if isnan(seconds) else seconds
+    taken = None if isnan(policy.seconds) else policy.seconds
     intervals = {t: _interval(e) for t, e in success_by_task(policy.episodes).items()}
     return {
         "per_task": per_task,

@@ -1,8 +1,8 @@
 """LeRobotDataset: the tasks of a dataset on disk, to learn from and to be held against what was held out.
 
 ``lerobot/task-0`` with ``path`` is the first task of the dataset there; its words are its instruction.
-Every fifth episode of a task is held out. Frames are read from disk as they are asked for. Videos are not
-read: a dataset must have its pictures in its data.
+Every fifth episode of a task is held out. Frames are read from disk as they are asked for, an episode of a video
+at a time.
 """
 
 from __future__ import annotations
@@ -127,10 +127,10 @@ class LeRobotSuite(Suite):
         reader = _reader(task)
         parts: dict[str, spaces.Space[Any]] = {}
         for name, feature in reader.features.items():
-            if name.startswith("observation.") and feature["dtype"] not in ("video", "string"):
+            if name.startswith("observation.") and feature["dtype"] != "string":
                 parts[_observed(name)] = _space(feature)
         if not parts:
-            raise CurriculumError(f"{reader.root}: no observation but videos, which are not read")
+            raise CurriculumError(f"{reader.root}: it has no observation of numbers or pictures")
         observed = spaces.Dict(parts) if len(parts) > 1 else next(iter(parts.values()))
         return observed, _space(reader.features["action"])
 
@@ -140,7 +140,7 @@ class LeRobotSuite(Suite):
 
 def _space(feature: Mapping[str, Any]) -> spaces.Box:
     shape = tuple(feature["shape"])
-    if feature["dtype"] == "image":
+    if feature["dtype"] in ("image", "video"):
         return spaces.Box(0, 255, shape, np.uint8)
     dtype = np.dtype(feature["dtype"])
     if dtype.kind == "f":

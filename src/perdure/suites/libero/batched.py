@@ -16,6 +16,8 @@ class Liberos:
 
     def __init__(self, envs: Sequence[Libero]) -> None:
         self.envs, self.team, self.started = list(envs), team(), False
+        self.skipped: frozenset[int] = frozenset()
+        """Slots whose next pictures nobody looks at."""
 
     def reset(self, slot: int, episode: Episode) -> Any:
         """Begin an episode."""
@@ -31,6 +33,10 @@ class Liberos:
             env.push(action)
         self.team.add(envs)
         self.started = True
+
+    def skip_pictures(self, slots: Sequence[int]) -> None:
+        """Draw nothing for these in the next step."""
+        self.skipped = frozenset(slots)
 
     def step(
         self, slots: Sequence[int], actions: Sequence[Any]
@@ -48,11 +54,12 @@ class Liberos:
         for k, slot in enumerate(slots):
             env = self.envs[slot]
             self.team.wait(env)
-            obs, reward, end, cut, infos[k] = env.settled()
+            obs, reward, end, cut, infos[k] = env.settled(drawn=slot not in self.skipped)
             seen.append(obs)
             rewards.append(reward)
             ends.append(end)
             cuts.append(cut)
+        self.skipped = frozenset()
         return seen, rewards, ends, cuts, infos
 
     def close(self) -> None:

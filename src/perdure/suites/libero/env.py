@@ -158,22 +158,27 @@ class Libero(gymnasium.Env[dict[str, Array], Array]):
         assert self.simulation is not None, "reset before the first step"
         self.simulation.act(self.pending)
 
-    def settled(self) -> tuple[dict[str, Array], float, bool, bool, dict[str, Any]]:
-        """What a control step led to."""
+    def settled(
+        self, drawn: bool = True
+    ) -> tuple[dict[str, Array], float, bool, bool, dict[str, Any]]:
+        """What a control step led to; pictures are black unless they are ``drawn``."""
         simulation = self.simulation
         assert simulation is not None
-        seen = self._observation()
+        seen = self._observation(drawn)
         simulation.finish()
         success = simulation.success()
         self.taken += 1
         cut = self.taken >= self.settings.horizon and not success
         return seen, float(success), success, cut, {"success": float(success)}
 
-    def _observation(self) -> dict[str, Array]:
+    def _observation(self, drawn: bool = True) -> dict[str, Array]:
         simulation, chosen = self.simulation, self.settings
         assert simulation is not None and simulation.reading is not None
         seen: dict[str, Array] = {}
-        if chosen.cameras:
+        if not drawn:
+            black = np.zeros((chosen.size, chosen.size, 3), np.uint8)
+            seen = {f"{camera}_image": black for camera in chosen.cameras}
+        elif chosen.cameras:
             drawing = self._shown(chosen.size)
             for camera in chosen.cameras:
                 seen[f"{camera}_image"] = self._turned(drawing.picture(camera, chosen.size))
