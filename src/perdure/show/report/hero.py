@@ -22,7 +22,8 @@ def hero(study: Study) -> dict[str, Any]:
     found = study.results.kept
     running = [a for a in found if not a.chance]
     if not running:
-        return {"verdict": "", "agents": [], "chance": [], "tasks": [], "scale": [0.0, 1.0]}
+        return {"verdict": "", "agents": [], "chance": [], "tasks": [], "scale": [0.0, 1.0],
+                "pale": ""}  # fmt: skip
     scale = study.bounds or _scale(found)
     there = {t.task for a in running for t in a.tasks}
     tasks = [t for t in study.tasks if t in there]
@@ -33,7 +34,18 @@ def hero(study: Study) -> dict[str, Any]:
         "chance": [_chance(a, tasks, scale) for a in found if a.chance],
         "tasks": tasks,
         "scale": list(scale),
+        "pale": _pale([t for a in running for t in a.tasks]),
     }
+
+
+def _pale(tasks: Sequence[KeptTask]) -> str:
+    """What the tasks have in common that could not be forgotten, as far as was seen."""
+    alone = {t.followed for t in tasks if not t.exposed}
+    said = {
+        False: "nothing was learned after it",
+        True: "not evaluated again after others were learned",
+    }
+    return ", or ".join(said[k] for k in sorted(alone))
 
 
 def _scale(found: Sequence[KeptAgent]) -> tuple[float, float]:
@@ -90,6 +102,7 @@ def _cell(t: KeptTask, scale: tuple[float, float]) -> Record:
         "learned": estimate(t.learned),
         "kept": estimate(t.kept),
         "exposed": t.exposed,
+        "followed": t.followed,
         **_ends(t.learned.value, t.kept.value, t.never, scale),
     }
 

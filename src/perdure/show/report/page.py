@@ -37,6 +37,7 @@ SCRIPTS = (
     "heatmaps",
     "rows",
     "benchmarks",
+    "episodes",
     "main",
 )
 STRIP = 400
@@ -85,6 +86,7 @@ def render(study: Study, *, title: str | None = None, sections: Sequence[PageSec
         has=_has(charts),
         many_pairs=len(charts["improvement"]) > LONG,
         sections=(*plasticity(study), *sections),
+        films=any(s.id == "films" for s in sections),
         pictures=any(b["picture"] != "table" for b in charts["benchmarks"]),
         script=script,
         style=Markup(_styles(study) + (TEMPLATES / "report.css").read_text("utf-8")),

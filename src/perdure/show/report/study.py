@@ -141,6 +141,13 @@ class Study:
         """The agent's measured lifetimes, by seed."""
         return [n for n in self.histories if self.by_name[n].agent == agent]
 
+    def lifetime_folder(self, life: LifetimeSummary) -> LifetimeFolder | None:
+        """Where a lifelong lifetime of a run is; None of a log."""
+        if life.seed is None or life.expert:
+            return None
+        run = next(f.path for f in self.folders if f.label == life.folder)
+        return LifetimeFolder(run / life.base / str(life.seed))
+
     def scores(self, metric: str) -> dict[str, Score]:
         """A metric's score of each measured lifetime."""
         found = self.results.lifetimes

@@ -74,9 +74,15 @@ if (filming) {
   say();
 }
 
-const CHARTS = { curves: curvesChart, experts: expertsChart, matrix: matrixChart, transfer: transferChart, forgetting: forgettingChart, distributions: distributionsChart, profiles: profilesChart, improvement: improvementChart, benchmarks: benchmarksChart };
+const CHARTS = { curves: curvesChart, experts: expertsChart, matrix: matrixChart, transfer: transferChart, forgetting: forgettingChart, distributions: distributionsChart, profiles: profilesChart, improvement: improvementChart, benchmarks: benchmarksChart, episodes: episodesChart };
 for (const host of document.querySelectorAll("[data-chart]")) {
   whenSeen(host, () => { CHARTS[host.dataset.chart](host); shareTools(host); host.dataset.drawn = ""; });
+}
+// What an agent kept of a task leads to its episodes.
+for (const slot of document.querySelectorAll("[data-episodes]")) {
+  const open = () => { const [agent, task] = JSON.parse(slot.dataset.episodes); openEpisodes({ agent, task }); };
+  slot.addEventListener("click", open);
+  slot.addEventListener("keydown", (e) => { if (e.key === "Enter") open(); });
 }
 // Links within the page: what is above the target is drawn first, or it would grow and push it away.
 document.addEventListener("click", (e) => {
