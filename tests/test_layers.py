@@ -27,6 +27,7 @@ INNER = {
         {"adapters", "compose"},
     ),
     "run": (
+        {"pace"},
         {"spec", "guards", "progress", "results", "signals", "runner", "guardian", "crashes", "sources"},
         {"pruning", "persistence", "vector", "agent_state", "validate", "family", "code"},
         {"repeat"},
@@ -47,7 +48,7 @@ INNER = {
         {"settings"},
     ),
     "show": (
-        {"colours", "names", "screen", "thin", "outline"},
+        {"colours", "names", "screen", "thin", "outline", "eta"},
         {"sheet"},
         {"summary", "measured", "live", "leaderboard", "listing", "evaluation"},
         {"report"},

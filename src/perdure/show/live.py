@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +24,8 @@ from rich.text import Text
 
 from perdure.errors import StoreError
 from perdure.names import join_task_id
+from perdure.show import eta
+from perdure.show.rounding import seconds
 from perdure.show.screen import SafeConsole
 from perdure.store.history import PREFERRED
 from perdure.store.layout import LifetimeFolder, RunFolder
@@ -36,18 +38,10 @@ REFRESH = 0.5
 BAR = 60
 WIDE = 110
 """On narrower terminals some columns are left out."""
+PAUSE = 10.0
+"""Seconds that may lie between the end of a lifetime and the beginning of the next."""
 ORDER = ("running", "damaged", "failed", "interrupted", "done")
 STYLES = {"damaged": "red", "failed": "red", "interrupted": "yellow", "done": "dim"}
-
-
-def seconds(value: float | None) -> str:
-    """A duration people can read."""
-    if value is None:
-        return "–"
-    s = int(value)
-    if s < 60:
-        return f"{s} s"
-    return f"{s // 60}:{s % 60:02d} min" if s < 3600 else f"{s // 3600}:{s % 3600 // 60:02d} h"
 
 
 @dataclass(frozen=True)
@@ -77,6 +71,8 @@ class Watcher:
     finals: dict[str, Look] = field(default_factory=dict)
     folders: dict[str, LifetimeFolder] = field(default_factory=dict)
     """They remember what they saw last."""
+    left: tuple[float, float] = (float("-inf"), 0.0)
+    """When the time that is left was last known, and what it was."""
 
     def look(self, width: int = WIDE) -> tuple[Group, bool]:
         """The table now, for so many columns, and whether everything has ended."""
@@ -90,9 +86,11 @@ class Watcher:
             for job in weights
         ]
         counts = Counter(x.status for x in looks)
+        jobs = [_job(x, weights[x.job]) for x in looks]
         total = sum(weights.values())
         have = sum(weights[x.job] * x.fraction for x in looks)
-        share = have / total if total else 0.0
+        share = eta.share_done(jobs) if counts["running"] else None
+        share = (have / total if total else 0.0) if share is None else share
         elapsed = parallel(span for x in looks for span in x.worked)
         over = counts["done"] + counts["failed"] + counts["damaged"]
         ended = over == len(weights) and bool(weights)
@@ -100,7 +98,7 @@ class Watcher:
         if ended:
             clock = f"ended after {seconds(elapsed)}"
         else:
-            clock = f"elapsed {seconds(elapsed)}   ETA {seconds(_eta(looks, share, elapsed))}"
+            clock = f"elapsed {seconds(elapsed)}   ETA {seconds(self._eta(jobs))}"
         line = Text.assemble(
             ("perdure ", "bold"), f"{visible(str(self.path))}  {words}   {share:.0%}   {clock}"
         )
@@ -114,6 +112,14 @@ class Watcher:
         failed = [x for x in rows if x.status in ("damaged", "failed") and x.doing]
         whole = [Text(visible(f"{x.job}: {x.doing}"), style="red") for x in failed]
         return Group(line, bar, _table(rows, len(shown) - len(rows), width < WIDE), *whole), ended
+
+    def _eta(self, jobs: Sequence[eta.JobTime]) -> float | None:
+        """What is left; between two lifetimes, when nobody is at work for a moment, what was left."""
+        now, found = time.monotonic(), eta.time_left(jobs)
+        if found is not None:
+            self.left = (now, found)
+        then, left = self.left
+        return left - (now - then) if now - then < min(PAUSE, left) else found
 
     def _final(self, look: Look) -> Look:
         """A finished lifetime with its final score, which is read once."""
@@ -161,13 +167,17 @@ def _doing(progress: dict[str, Any]) -> str:
     return f"{what} {progress.get('task', '')}".strip()
 
 
-def _eta(looks: list[Look], share: float, elapsed: float) -> float | None:
-    """At the pace of the whole run so far; not before the slowest that is under way."""
-    running = [x for x in looks if x.status == "running"]
-    if not running or share <= 0:
-        return None
-    own = [x.progress.get("eta") or 0.0 for x in running]
-    return max(elapsed * (1 - share) / share, *own)
+def _job(look: Look, weight: float) -> eta.JobTime:
+    """What is known of how long a lifetime takes."""
+    running = look.status == "running"
+    return eta.JobTime(
+        look.job,
+        weight,
+        parallel(look.worked),
+        look.progress.get("eta") if running else None,
+        running,
+        look.status in ("done", "failed", "damaged"),
+    )
 
 
 def parallel(spans: Iterable[tuple[float, float]]) -> float:

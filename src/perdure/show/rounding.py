@@ -33,3 +33,13 @@ def number(value: float | None, digits: int = 3, places: int | None = None) -> s
 def typed(value: float) -> str:
     """As ``number``, in signs that a terminal and a parser of tables know."""
     return number(value).replace("−", "-").replace(",", "")
+
+
+def seconds(value: float | None) -> str:
+    """A duration people can read."""
+    if value is None:
+        return "–"
+    s = int(value)
+    if s < 60:
+        return f"{s} s"
+    return f"{s // 60}:{s % 60:02d} min" if s < 3600 else f"{s // 3600}:{s % 3600 // 60:02d} h"

@@ -204,6 +204,8 @@ def _scores(study: Study, name: str) -> Matrix:
     """Every evaluation of a lifetime, as if nothing were before deployment or a probe."""
     history = study.timelines[name].history
     odd = history.adapt | history.before
+    if study.measure not in history.columns:
+        return Matrix(history.tasks, (), (), np.zeros((0, len(history.tasks))), ())
     if name in study.matrices and not odd.any():
         return study.matrices[name]
     nowhere = np.zeros(len(history), bool)
