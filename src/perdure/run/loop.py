@@ -387,6 +387,7 @@ class LifetimeLoop:
             "digest": self.state.digest,
         }
         if self.recorder is not None:
+            self.log.show(self.pending)  # Films take their time.
             self.recorder.save(self.exp, lambda: self.beat(runner, done=runner is None))
         self.log.commit(self.pending, saved, position, done=runner is None)
         self.pending = []
