@@ -21,6 +21,8 @@ from perdure.show.report.hero import hero
 from perdure.show.report.numbers import Record
 from perdure.show.report.study import Study
 
+MANY = 5
+"""More agents than this have lower rows."""
 HUES = {"lost": "#c2570c", "gained": "#2166ac", "held": "#2166ac", "never": GREY}
 
 
@@ -30,7 +32,7 @@ def kept(study: Study) -> Iterator[Drawn]:
     agents = found["agents"]
     if not agents:
         return
-    figure = new(PAGE, 0.75 + 0.62 * len(agents))
+    figure = new(PAGE, 0.85 + (0.62 if len(agents) <= MANY else 0.4) * len(agents))
     grid = figure.subplots(len(agents), 1, squeeze=False, sharex=True)
     for row, axes in zip(agents, grid[:, 0], strict=True):
         axes.grid(axis="y")
