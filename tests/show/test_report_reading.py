@@ -125,3 +125,17 @@ def test_paper_is_drawn_for_its_width_and_says_what_was_chosen(report):
         seen.page.emulate_media(media="screen")
         seen.page.evaluate("dispatchEvent(new Event('afterprint'))")
         seen.settles("document.querySelector('#curves svg[role=img]').viewBox.baseVal.width > 1000")
+
+
+@pytest.mark.parametrize("part", ["matrix", "forgetting", "spread", "method"])
+def test_a_place_that_was_scrolled_to_stays_while_charts_above_are_drawn(report, part):
+    with opened(report, 1200, 700) as seen:
+        # By hand, as by a scroll bar: nothing is told of the target.
+        seen.page.evaluate(
+            f"""() => {{ const at = document.getElementById("{part}").getBoundingClientRect().top;
+            scrollTo({{ top: scrollY + at - 70, behavior: "instant" }}); }}"""
+        )
+        top = f"document.getElementById('{part}').getBoundingClientRect().top"
+        seen.page.wait_for_timeout(600)
+        end = seen.page.evaluate("document.documentElement.scrollHeight - innerHeight - scrollY")
+        assert abs(seen.page.evaluate(top) - 70) < 4 or end < 4

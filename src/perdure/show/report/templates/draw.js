@@ -1,8 +1,19 @@
 // Draw when seen, and again when the width changes.
 const pending = new Map();
 const seen = new IntersectionObserver((entries) => {
-  for (const entry of entries) if (entry.isIntersecting) drawNow(entry.target);
+  const there = entries.filter((e) => e.isIntersecting && pending.has(e.target)).map((e) => e.target);
+  if (there.length) holding(() => there.forEach(drawWhole));
 }, { rootMargin: "300px" });
+// What is drawn above the place that is looked at grows, and must not push it away. The browser's own
+// anchoring gives up where the place itself is drawn too.
+function holding(act) {
+  const at = scrollY > 0 && document.elementFromPoint(innerWidth / 2, Math.min(96, innerHeight / 2));
+  const marks = at ? [at, at.closest("section")].filter(Boolean).map((node) => [node, node.getBoundingClientRect().top]) : [];
+  act();
+  const [node, top] = marks.find(([mark]) => mark.isConnected) || [];
+  const moved = node ? node.getBoundingClientRect().top - top : 0;
+  if (Math.abs(moved) > 0.5) scrollBy({ top: moved, behavior: "instant" });
+}
 function drawNow(node) {
   const draw = pending.get(node);
   if (!draw) return;
