@@ -1,19 +1,8 @@
 // Draw when seen, and again when the width changes.
 const pending = new Map();
 const seen = new IntersectionObserver((entries) => {
-  const there = entries.filter((e) => e.isIntersecting && pending.has(e.target)).map((e) => e.target);
-  if (there.length) holding(() => there.forEach(drawWhole));
+  for (const entry of entries) if (entry.isIntersecting) drawNow(entry.target);
 }, { rootMargin: "300px" });
-// What is drawn above the place that is looked at grows, and must not push it away. The browser's own
-// anchoring gives up where the place itself is drawn too.
-function holding(act) {
-  const at = scrollY > 0 && document.elementFromPoint(innerWidth / 2, Math.min(96, innerHeight / 2));
-  const marks = at ? [at, at.closest("section")].filter(Boolean).map((node) => [node, node.getBoundingClientRect().top]) : [];
-  act();
-  const [node, top] = marks.find(([mark]) => mark.isConnected) || [];
-  const moved = node ? node.getBoundingClientRect().top - top : 0;
-  if (Math.abs(moved) > 0.5) scrollBy({ top: moved, behavior: "instant" });
-}
 function drawNow(node) {
   const draw = pending.get(node);
   if (!draw) return;
@@ -57,4 +46,19 @@ function drawWhole(node) {
   if (!node.redraw) return;
   const width = node.getBoundingClientRect().width;
   if (width) { node.drawnAt = width; node.redraw(width); }
+}
+// What nobody has seen yet is drawn while nothing else is to be done: then nothing grows under who scrolls past
+// it, and a jump ends where it was to end. Of very large pages, as much as takes some seconds.
+const IDLE = 4000;
+function drawRest(spent = 0) {
+  const wait = window.requestIdleCallback || ((act) => setTimeout(() => act({ timeRemaining: () => 12 }), 30));
+  wait((deadline) => {
+    const began = performance.now();
+    for (const node of [...pending.keys()]) {
+      drawWhole(node);
+      if (deadline.timeRemaining() < 4) break;
+    }
+    const now = spent + performance.now() - began;
+    if (pending.size && now < IDLE) drawRest(now);
+  });
 }

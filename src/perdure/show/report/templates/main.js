@@ -110,3 +110,4 @@ addEventListener("beforeprint", () => {
 });
 addEventListener("afterprint", () => root.classList.remove("paper"));
 root.dataset.ready = "";
+drawRest();
