@@ -137,8 +137,8 @@ def test_a_jump_ends_where_it_was_to_end(report, part):
             seen.page.wait_for_timeout(250)
         seen.page.evaluate(f"document.getElementById('{part}').scrollIntoView()")
         seen.settles(
-            f"(() => {{ const y = scrollY, moved = y !== window.before; window.before = y;"
-            f" return y > 0 && !moved }})()"
+            "(() => { const y = scrollY, moved = y !== window.before; window.before = y;"
+            " return y > 0 && !moved })()"
         )
         top = seen.page.evaluate(f"document.getElementById('{part}').getBoundingClientRect().top")
         assert abs(top - 64) < 4

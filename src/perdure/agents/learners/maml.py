@@ -21,7 +21,14 @@ from perdure.agents.networks.adaptable import (
 )
 from perdure.agents.networks.checks import transitions_of
 from perdure.agents.networks.inputs import Inputs
-from perdure.agents.networks.learner import Minibatch, TorchAgent, network, pack, unpack
+from perdure.agents.networks.learner import (
+    Minibatch,
+    TorchAgent,
+    network,
+    new_rows,
+    pack,
+    unpack,
+)
 from perdure.agents.networks.policies import policy_for
 from perdure.agents.networks.settings import Ranges, TorchSettings
 from perdure.agents.networks.tensors import to_array, to_float, to_tensor
@@ -299,6 +306,9 @@ class MAMLAgent(TorchAgent):
             self.stage_data([rows_at(trial, k) for trial in self.trials])
             for k in range(self.settings.inner_steps + 1)
         ]
+        if self.probe is not None:
+            for trial in self.trials:
+                self.probe.collect(new_rows({"obs": to_tensor(trial["obs"], self.device)}))
         self.trials = []
         with torch.no_grad():
             old = self.net.terms(stages[-1]["obs"], self.adapt(stages))
@@ -327,6 +337,10 @@ class MAMLAgent(TorchAgent):
                 "gain": to_float(self.objective(stages)) - before,
                 "kl": to_float(divergence()),
             }
+
+    def predict(self, batch: Minibatch) -> Tensor:
+        """What the policy says that all trials begin with."""
+        return self.net.terms(batch["obs"].unsqueeze(0), [w.unsqueeze(0) for w in self.weights])
 
     def objective(self, stages: Sequence[Minibatch]) -> Tensor:
         """PPO's clipped objective of the adapted policies, as a function of the weights that they
@@ -374,10 +388,13 @@ class MAMLAgent(TorchAgent):
             out |= self.optimizer.state("optimizer")
         for k, trial in enumerate(self.trials):
             out |= {f"trial{k}.{name}": column.copy() for name, column in trial.items()}
+        out |= {} if self.probe is None else self.probe.state()
         out |= {f"learned.{name}": np.array(v) for name, v in (self.learned or {}).items()}
         return out
 
     def load(self, state: State) -> None:
+        if self.probe is not None:  # Before the weights it began with are gone.
+            self.probe.load(state)
         unpack(self.net, "net", state)
         if self.optimizer is not None:
             self.optimizer.load("optimizer", state)

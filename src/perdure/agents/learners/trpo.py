@@ -13,7 +13,14 @@ from torch import Tensor, nn
 from perdure.agents.networks.checks import transitions_of
 from perdure.agents.networks.encoders import encoder_for, with_linear_head
 from perdure.agents.networks.inputs import Inputs
-from perdure.agents.networks.learner import Minibatch, TorchAgent, network, pack, unpack
+from perdure.agents.networks.learner import (
+    Minibatch,
+    TorchAgent,
+    network,
+    new_rows,
+    pack,
+    unpack,
+)
 from perdure.agents.networks.policies import policy_for
 from perdure.agents.networks.rollout_buffer import (
     Baseline,
@@ -132,6 +139,8 @@ class TRPOAgent(TorchAgent):
         """One step of the policy, some of the critic; then forget the rollout. ``progress`` is the
         part of the exposure that is done."""
         data = self.rollout_data()
+        if self.probe is not None:
+            self.probe.collect(new_rows({"obs": data["obs"]}))
         measures = self.step(data)
         if self.critic is not None:
             measures["value_loss"] = self.fit(self.critic, data, progress)
@@ -161,6 +170,13 @@ class TRPOAgent(TorchAgent):
             "advantages": advantages,
             "returns": returns,
         }
+
+    def predict(self, batch: Minibatch) -> Tensor:
+        outputs: Tensor = self.actor(batch["obs"])
+        return outputs
+
+    def predict_values(self, batch: Minibatch) -> Tensor | None:
+        return self.critic(batch["obs"]) if self.critic is not None else None
 
     # The policy.
 
@@ -212,9 +228,12 @@ class TRPOAgent(TorchAgent):
 
     def state(self) -> dict[str, Array]:
         moments = self.optimizer.state("optimizer") if self.optimizer is not None else {}
-        return {**pack(self.net, "net"), **moments, **self.rows.state()}
+        probe = {} if self.probe is None else self.probe.state()
+        return {**pack(self.net, "net"), **moments, **self.rows.state(), **probe}
 
     def load(self, state: State) -> None:
+        if self.probe is not None:  # Before the weights it began with are gone.
+            self.probe.load(state)
         unpack(self.net, "net", state)
         if self.optimizer is not None:
             self.optimizer.load("optimizer", state)

@@ -48,6 +48,12 @@ NEEDS: dict[str, tuple[Callable[[Offers], bool], str]] = {
         lambda learner: not learner.sequences,
         "its minibatches are sequences, and this strategy reads one prediction for each row",
     ),
+    "units": (
+        lambda learner: not learner.sequences,
+        "its units are recurrent, or shared by the steps of a sequence: to cut off what leads out of one and "
+        "make it new is not defined where that leads into itself at the next step. shrink_perturb, l2_init "
+        "and layer_norm=true work with it",
+    ),
     "one head": (
         lambda learner: learner.heads == 1,
         "it has a head for each task, and this strategy makes inputs that belong to none",
