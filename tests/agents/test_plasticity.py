@@ -24,7 +24,6 @@ from torch import nn
 
 from perdure.agents.networks import plasticity
 from perdure.agents.networks.encoders import cnn
-from perdure.agents.networks.learner import new_rows
 from perdure.agents.networks.sac_networks import Layers
 from perdure.agents.networks.units import Activations, add_layer_norms, by_unit, hidden_layers
 
@@ -244,9 +243,7 @@ def test_who_steps_otherwise_is_measured_all_the_same(tmp_path: Path, more: str)
 def test_maml_is_measured_by_the_policy_that_trials_begin_with(more: str) -> None:
     agent = agent_of(f"maml,preset=quick,hidden=[6,5]{more},plasticity=7", actions=BOX)
     rng = np.random.default_rng(0)
-    agent.probe.collect(
-        new_rows({"obs": torch.as_tensor(rng.standard_normal((9, 4)), dtype=torch.float32)})
-    )
+    agent.probe_inputs(torch.as_tensor(rng.standard_normal((9, 4)), dtype=torch.float32))
     found = agent.diagnose()
     assert set(found) == {f"plasticity.{n}" for n in MEASURED}
     assert found["plasticity.weight_distance"] == 0 and found["plasticity.srank"] <= 5

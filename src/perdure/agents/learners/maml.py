@@ -21,14 +21,7 @@ from perdure.agents.networks.adaptable import (
 )
 from perdure.agents.networks.checks import transitions_of
 from perdure.agents.networks.inputs import Inputs
-from perdure.agents.networks.learner import (
-    Minibatch,
-    TorchAgent,
-    network,
-    new_rows,
-    pack,
-    unpack,
-)
+from perdure.agents.networks.learner import Minibatch, TorchAgent, network, pack, unpack
 from perdure.agents.networks.policies import policy_for
 from perdure.agents.networks.settings import Ranges, TorchSettings
 from perdure.agents.networks.tensors import to_array, to_float, to_tensor
@@ -306,9 +299,8 @@ class MAMLAgent(TorchAgent):
             self.stage_data([rows_at(trial, k) for trial in self.trials])
             for k in range(self.settings.inner_steps + 1)
         ]
-        if self.probe is not None:
-            for trial in self.trials:
-                self.probe.collect(new_rows({"obs": to_tensor(trial["obs"], self.device)}))
+        for trial in self.trials:
+            self.probe_inputs(to_tensor(trial["obs"], self.device))
         self.trials = []
         with torch.no_grad():
             old = self.net.terms(stages[-1]["obs"], self.adapt(stages))

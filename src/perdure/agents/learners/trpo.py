@@ -13,14 +13,7 @@ from torch import Tensor, nn
 from perdure.agents.networks.checks import transitions_of
 from perdure.agents.networks.encoders import encoder_for, with_linear_head
 from perdure.agents.networks.inputs import Inputs
-from perdure.agents.networks.learner import (
-    Minibatch,
-    TorchAgent,
-    network,
-    new_rows,
-    pack,
-    unpack,
-)
+from perdure.agents.networks.learner import Minibatch, TorchAgent, network, pack, unpack
 from perdure.agents.networks.policies import policy_for
 from perdure.agents.networks.rollout_buffer import (
     Baseline,
@@ -139,8 +132,7 @@ class TRPOAgent(TorchAgent):
         """One step of the policy, some of the critic; then forget the rollout. ``progress`` is the
         part of the exposure that is done."""
         data = self.rollout_data()
-        if self.probe is not None:
-            self.probe.collect(new_rows({"obs": data["obs"]}))
+        self.probe_inputs(data["obs"])
         measures = self.step(data)
         if self.critic is not None:
             measures["value_loss"] = self.fit(self.critic, data, progress)

@@ -94,6 +94,11 @@ class TorchAgent(Agent):
         """What measures plasticity, if that is asked for. Made before anything is learned."""
         return PlasticityProbe(self, *self.probing) if self.probing[0] else None
 
+    def probe_inputs(self, obs: Tensor) -> None:
+        """Show the probe what is learned from, where there is nothing but inputs to be kept."""
+        if self.probe is not None:
+            self.probe.collect(new_rows({"obs": obs}))
+
     def diagnose(self) -> Measures | None:
         return None if self.probe is None else self.probe.measure()
 
