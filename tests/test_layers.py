@@ -56,9 +56,10 @@ INNER = {
         {"figures", "films", "leaderboard_page", "view", "gallery"},
     ),
     "cli": (
-        {"terminal", "doctor"},
+        {"terminal", "doctor", "group"},
         {"verbs", "describing", "checking", "measuring", "sweeping", "playing", "picturing", "demonstrating", "evaluating"},
         {"listing", "showing", "planning"},
+        {"commands"},
         {"main"},
     ),
 }  # fmt: skip

@@ -123,7 +123,7 @@ def test_a_real_run_shows_rows_before_its_first_commit_and_none_after_its_end(tm
     command = [sys.executable, "-m", "perdure", "run", "toy/compass,steps=300000,episodes=5", "-a", "q",
                "-o", str(out), "-q", "--executor", "serial", "--checkpoint", "100000000"]  # fmt: skip
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    pending, end = out / "q/0/_meta/pending.parquet", time.monotonic() + 60
+    pending, end = out / "q/0/_meta/pending.rows", time.monotonic() + 60
     try:
         while not pending.exists():
             assert process.poll() is None and time.monotonic() < end
@@ -142,4 +142,4 @@ def test_a_real_run_shows_rows_before_its_first_commit_and_none_after_its_end(tm
     short = tmp_path / "y"
     subprocess.run([*command[:4], "toy/compass,steps=50,episodes=2", *command[5:8], str(short),
                     "-q", "--executor", "serial"], check=True, capture_output=True)  # fmt: skip
-    assert not (short / "q/0/_meta/pending.parquet").exists()
+    assert not (short / "q/0/_meta/pending.rows").exists()

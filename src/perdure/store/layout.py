@@ -5,7 +5,7 @@
     RUN/_meta/spec.json  jobs.json  code.json  sweep.json  lock
     RUN/<agent>/<seed>/                   one lifetime
         _meta/lifetime.json  progress.json  error.json  repeat.json  pruned.json  crash.txt  lock
-        _meta/pending.parquet   rows that are not committed yet, to be looked at while it runs
+        _meta/pending.rows   rows that are not committed yet, to be looked at while it runs
         _meta/sessions/00000.json …
         _journal/00000.json …  rows/00000.parquet …  _ckpt/00000.npz …  _parts/…
         _video/index.json  *.mp4
@@ -56,7 +56,7 @@ _DESCRIPTION, _PROGRESS, _ERROR = "_meta/lifetime.json", "_meta/progress.json", 
 _DESCRIPTION_GZ = f"{_DESCRIPTION}.gz"
 _REPEAT, _CRASH, _PRUNED = "_meta/repeat.json", "_meta/crash.txt", "_meta/pruned.json"
 _SESSIONS, _LOCK, _FILMS = "_meta/sessions", "_meta/lock", f"{VIDEO}/index.json"
-_PROBE, _PENDING = "_meta/probe", "_meta/pending.parquet"
+_PROBE, _PENDING = "_meta/probe", "_meta/pending.rows"
 _SESSION = re.compile(rf"{_SESSIONS}/\d{{5,}}\.json")
 PLANNING = 60.0
 """Seconds to wait for others who plan into the same folder; each takes some milliseconds."""
