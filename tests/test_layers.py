@@ -56,7 +56,8 @@ INNER = {
         {"figures", "films", "leaderboard_page", "view", "gallery"},
     ),
     "cli": (
-        {"terminal", "doctor", "group"},
+        {"terminal", "doctor"},
+        {"group"},
         {"verbs", "describing", "checking", "measuring", "sweeping", "playing", "picturing", "demonstrating", "evaluating"},
         {"listing", "showing", "planning"},
         {"commands"},

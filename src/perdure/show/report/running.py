@@ -17,7 +17,8 @@ from perdure.show.report.study import LifetimeSummary, Study
 
 SHOWN = 24
 """Lifetimes that have a row; of more, the rest is counted."""
-FIRST = ("running", "interrupted", "failed", "damaged")
+FIRST = ("running", "interrupted", "failed")
+"""What may go on, or has rows that tell how far it came."""
 
 
 def running(study: Study) -> dict[str, Any]:
@@ -25,8 +26,13 @@ def running(study: Study) -> dict[str, Any]:
     scored right after learning and at its last evaluation so far. ``more``: how many have no row.
     ``waiting``: agent and how many of its lifetimes have not begun. ``tasks`` and ``scale``: as in
     the first screen."""
-    began = [life for life in study.lifetimes if life.status != "done" and not life.expert]
-    began = [life for life in began if life.status in FIRST]
+    began = [
+        life
+        for life in study.lifetimes
+        if life.status in FIRST
+        and not life.expert
+        and (life.status == "running" or life.name in study.unfinished)
+    ]
     shown = sorted(began, key=lambda x: (FIRST.index(x.status), -_fraction(x)))[:SHOWN]
     matrices = {
         x.name: evaluation_matrix(study.unfinished[x.name], study.measure)

@@ -37,6 +37,13 @@ function filmAddress(key) {
   return (more && JSON.parse(more.textContent)[key]) || null;
 }
 
+// A film without controls, which would hide a part of it: a click or a key stops and starts it.
+function stopsAndStarts(film) {
+  const toggle = () => { if (film.paused) { delete film.dataset.stopped; film.play(); } else { film.dataset.stopped = "1"; film.pause(); } };
+  film.addEventListener("click", toggle);
+  film.addEventListener("keydown", (e) => { if (e.key === " " || e.key === "Enter") { toggle(); e.preventDefault(); } });
+}
+
 function episodesChart(host) {
   const rows = episodeRows(), wins = DATA.measure === "success", PAGE = 40;
   const any = ["", "any"], returns = DATA.measure !== "return" && rows.some((r) => r.return !== null);
@@ -75,8 +82,9 @@ function episodesChart(host) {
     state.film = r.film;
     const source = filmAddress(r.film);
     const caption = el("figcaption", {}, [el("strong", {}, words(r)), ": ", outcome(r), el("br"), el("span", { class: "muted" }, `${r.steps.toLocaleString("en-US")} steps${r.return === null ? "" : `, return ${number(r.return)}`}, block ${r.block}`)]);
-    const film = source ? el("video", { src: source, controls: true, loop: true, muted: true, playsinline: true, "aria-label": words(r) })
+    const film = source ? el("video", { src: source, loop: true, muted: true, playsinline: true, tabindex: 0, "aria-label": words(r) })
       : el("p", { class: "muted" }, ["Not in this file, which holds some films only: ", el("bdi", { class: "mono" }, r.film.replace(/\/([^/]*)$/, "/_video/$1"))]);
+    if (source) { stopsAndStarts(film); caption.append(el("br"), el("span", { class: "muted" }, "A click on the film stops and starts it.")); }
     put(stage, el("figure", {}, [film, caption]));
     stage.hidden = false;
     if (source && !matchMedia("(prefers-reduced-motion: reduce)").matches) film.play().catch(() => {});

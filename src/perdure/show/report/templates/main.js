@@ -61,9 +61,7 @@ if (filming) {
   });
   const say = () => { filming.textContent = running ? "Stop all films" : "Play all films"; };
   for (const film of document.querySelectorAll(".films video")) {
-    const toggle = () => { if (film.paused) { delete film.dataset.stopped; film.play(); } else { film.dataset.stopped = "1"; film.pause(); } };
-    film.addEventListener("click", toggle);
-    film.addEventListener("keydown", (e) => { if (e.key === " " || e.key === "Enter") { toggle(); e.preventDefault(); } });
+    stopsAndStarts(film);
     watcher.observe(film);
   }
   filming.addEventListener("click", () => {
