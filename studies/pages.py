@@ -4,7 +4,7 @@
     python studies/pages.py --pack NAME    takes it over: a compact copy in docs/results/runs/NAME
     python studies/pages.py                fills every page from these copies, and from nothing else
 
-The last is `make results`. A slot whose run is not there is named and stays as it is. A page names its
+The last is `make results`; it fills the README's picture too. A slot whose run is not there is named and stays as it is. A page names its
 slots where they stand:
 
     <!-- cost RUN -->                      lifetimes, seeds, rows, time and versions
@@ -14,6 +14,7 @@ slots where they stand:
     <!-- rounds RUN measure -->            lifetimes × evaluations, of runs of a single task
     <!-- openloris RUN FACTOR -->          Accuracy, BWT, FWT, Over-all, the published ones beside
     <!-- curves RUN measure -->            a figure of learning, one panel a task
+    <!-- kept RUN -->                      a figure: agents × tasks, right after learning and at the end
     <!-- report RUN -->                    where the run's report is: build/results, which is not in git
 
 and what stands between such a line and ``<!-- end -->`` is written anew.
@@ -36,13 +37,16 @@ import numpy as np
 
 from perdure import registry
 from perdure.measure import sources
+from perdure.measure.kept import verdict
 from perdure.measure.l2m import paper
 from perdure.measure.matrix import evaluation_matrix
 from perdure.measure.results import Results, measure_paper, read_all
 from perdure.measure.stats import mean_interval
+from perdure.show.figures.kept import kept as draw_kept
 from perdure.show.figures.style import NO_DATES, drawing
 from perdure.show.names import task_labels
-from perdure.show.report import write_report
+from perdure.show.report import load, write_report
+from perdure.show.report.hero import title
 from perdure.store.compact import write_compact
 from perdure.store.history import read_run
 from perdure.store.layout import runs_below
@@ -52,6 +56,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "docs/results"
 PACKED = PAGES / "runs"
 REPORTS = ROOT / "build/results"
+FRONT = "README.md"
 PUBLISHED = json.loads((Path(__file__).parent / "openloris_published.json").read_text())
 # Labels in the studies' files, and in the digitised figures.
 NAMES = {
@@ -79,10 +84,12 @@ class Page:
     """By run: the kinds of slots that were written anew; and of those whose run is not there."""
     left: dict[str, list[str]] = field(default_factory=dict)
 
-    def draw(self, run: Path, figure: Any) -> str:
+    def draw(self, run: Path, figure: Any, kind: str = "") -> str:
         """Keep a run's figure, as a file that depends on nothing but the run; give its name."""
         own = run.name.startswith(self.name)
-        name = f"{run.name}.svg" if own else f"{self.name}-{run.name}.svg"
+        name = f"{run.name}{kind}.svg" if own else f"{self.name}-{run.name}{kind}.svg"
+        if f"{self.name}.md" == FRONT:
+            name = f"docs/images/{run.name}{kind}.svg"
         if name in self.figures:
             raise ValueError(f"{self.name}.md has two figures of {run.name}: expected one")
         out = io.BytesIO()
@@ -262,6 +269,16 @@ def curves(page: Page, run: Path, measure: str) -> str:
     return f"![Learning curves]({page.draw(run, figure)})"
 
 
+def kept(page: Page, run: Path) -> str:
+    """Who kept what: a ring right after learning, a dot at the end of life."""
+    study = load([run], list(registry.metrics().values()))
+    with drawing():
+        (drawn,) = draw_kept(study)
+    return (
+        f"![{title(study)}, {verdict(study.results.kept)}]({page.draw(run, drawn.figure, '-kept')})"
+    )
+
+
 def smoothed(history: Any, task: str, measure: str, window: int = 50) -> tuple[Any, Any]:
     """A task's learning episodes: steps so far, and the running mean."""
     mask = history.learning & (history.task == history.tasks.index(task)) & ~history.adapt
@@ -317,7 +334,7 @@ def report(page: Page, run: Path) -> str:
 
 KINDS: dict[str, Callable[..., str]] = {
     "cost": cost, "table": table, "tasks": tasks, "ends": ends, "rounds": rounds, "openloris": openloris,
-    "curves": curves, "report": report,
+    "curves": curves, "kept": kept, "report": report,
 }  # fmt: skip
 
 
@@ -347,6 +364,7 @@ def fill(path: Path) -> None:
         print(f"{path.name}: no {PACKED / run}; left as they are: {', '.join(kinds)}")
     path.write_text(page.text, encoding="utf-8")
     for name, data in page.figures.items():
+        (path.parent / name).parent.mkdir(parents=True, exist_ok=True)
         (path.parent / name).write_bytes(data)
 
 
@@ -367,7 +385,7 @@ def main() -> None:
     parser.add_argument("--pack", nargs="+", default=[], metavar="NAME", help="finished runs/NAME")
     for name in parser.parse_args().pack:
         pack(name)
-    for path in sorted(PAGES.glob("*.md")):
+    for path in dict.fromkeys((*sorted(PAGES.glob("*.md")), *ROOT.glob(FRONT))):
         fill(path)
     for run in runs_below(PACKED):
         print(write_report([run], REPORTS / f"{run.name}.html", list(registry.metrics().values())))

@@ -27,6 +27,7 @@ INNER = {
         {"adapters", "compose"},
     ),
     "run": (
+        {"pace"},
         {"spec", "guards", "progress", "results", "signals", "runner", "guardian", "crashes", "sources", "conventions"},
         {"pruning", "persistence", "vector", "agent_state", "validate", "family", "code", "memories", "budget", "generated", "boundaries"},
         {"repeat"},
@@ -50,7 +51,7 @@ INNER = {
         {"settings"},
     ),
     "show": (
-        {"colours", "names", "screen", "thin", "outline"},
+        {"colours", "names", "screen", "thin", "outline", "eta"},
         {"sheet"},
         {"summary", "measured", "live", "leaderboard", "listing", "evaluation"},
         {"report"},
@@ -59,8 +60,10 @@ INNER = {
     ),
     "cli": (
         {"terminal", "doctor"},
+        {"group"},
         {"verbs", "describing", "checking", "measuring", "sweeping", "playing", "picturing", "demonstrating", "evaluating"},
         {"listing", "showing", "planning"},
+        {"commands"},
         {"main"},
     ),
 }  # fmt: skip

@@ -156,6 +156,19 @@ def test_filling_again_changes_nothing_and_a_missing_run_is_left(pages, run, tmp
     assert f"no {tmp_path / 'runs/none'}; left as they are: table" in capsys.readouterr().out
 
 
+def test_the_readme_shows_who_kept_what_once_the_run_is_there(pages, run, tmp_path, capsys):
+    front = tmp_path / "README.md"
+    front.write_text(
+        "<!-- kept tiny -->\nold\n<!-- end -->\n<!-- kept none -->\nas it is\n<!-- end -->\n"
+    )
+    pages.fill(front)
+    text = front.read_text()
+    # Of two tasks in turn, ewc-tuned kept (0.7 + 0.8) / 2 of what it had learned to (0.9 + 0.8) / 2.
+    assert "ewc-tuned kept 0.75 of two tasks learned to 0.85" in text and "as it is" in text
+    assert "](docs/images/tiny-kept.svg)" in text
+    assert (tmp_path / "docs/images/tiny-kept.svg").read_bytes().startswith(b"<?xml")
+
+
 def test_a_finished_run_is_taken_over_and_makes_its_page(pages, tmp_path, monkeypatch, capsys):
     from perdure import experiment
 

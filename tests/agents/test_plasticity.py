@@ -196,12 +196,62 @@ def test_every_learner_is_measured_and_left_as_it_was(tmp_path: Path, learner: s
 
 
 def test_who_cannot_be_measured_says_so() -> None:
-    with pytest.raises(SpecError, match="no measures of plasticity"):
-        agent_of("trpo,plasticity=8")
+    with pytest.raises(SpecError, match="TRPOAgent: trainability is told by steps of an optimiser"):
+        agent_of("trpo,plasticity=8,trainability=4")
     with pytest.raises(SpecError, match="rows of plasticity"):
         agent_of("classifier,trainability=8")
-    with pytest.raises(SpecError, match="sequences"):
-        agent_of("redo+recurrent_ppo", actions=BOX)
+    for strategy in ("redo", "continual_backprop"):
+        with pytest.raises(SpecError, match="not defined where that leads into itself"):
+            agent_of(f"{strategy}+recurrent_ppo", actions=BOX)
+
+
+@pytest.mark.parametrize("remedy", ["shrink_perturb+", "l2_init+", ""])
+def test_remedies_that_recurrent_networks_take(tmp_path: Path, remedy: str) -> None:
+    """On the weights of the recurrent layer too; layer norm before it."""
+    learner = "recurrent_ppo,rollout=32,batch=4,hidden=[8],width=4,sequence=4"
+    spec = Spec.parse(f"{remedy}{learner}{'' if remedy else ',layer_norm=true'}")
+    bandits = [Task("toy", "bandit", str(k), {"shift": k}) for k in range(2)]
+    life = curricula.tasks_in_turn("two", bandits, amount=80, unit="steps", episodes=1)
+    rows, agent = live(life, lambda setup: make_agent(spec, setup), path=tmp_path / "life")
+    assert len(rows) > 10 and all(np.isfinite(r.ret) for r in rows if r.ret is not None)
+    if not remedy:
+        assert any(isinstance(m, nn.LayerNorm) for m in agent.net.encoder.modules())
+
+
+MEASURED = ("dormant_redo", "dormant_dohare", "effective_rank", "stable_rank", "srank", "weight_norm",
+            "weight_distance")  # fmt: skip
+
+
+@pytest.mark.parametrize("more", ["", ",layer_norm=true"])
+def test_who_steps_otherwise_is_measured_all_the_same(tmp_path: Path, more: str) -> None:
+    """TRPO and MAML: all but what takes a loss on rows of the past."""
+    bandit = curricula.one_task(Task("toy", "bandit"), True, rounds=1, episodes=1, steps=150)
+    spec = f"trpo,rollout=32,hidden=[8,8]{more},plasticity=24"
+    rows, agent = live(
+        bandit, lambda setup: make_agent(Spec.parse(spec), setup), path=tmp_path / "trpo"
+    )
+    (found,) = [r.more for r in rows if r.more and "plasticity.weight_norm" in r.more]
+    assert {k for k in found if k.startswith("plasticity.")} == {
+        f"plasticity.{n}" for n in MEASURED
+    }
+    flat = np.concatenate([p.detach().numpy().ravel() for p in agent.net.parameters()])
+    assert found["plasticity.weight_norm"] == pytest.approx(np.linalg.norm(flat), rel=1e-5)
+    assert 0 < found["plasticity.weight_distance"] < 1 and 1 <= found["plasticity.srank"] <= 8
+
+
+@pytest.mark.parametrize("more", ["", ",layer_norm=true"])
+def test_maml_is_measured_by_the_policy_that_trials_begin_with(more: str) -> None:
+    agent = agent_of(f"maml,preset=quick,hidden=[6,5]{more},plasticity=7", actions=BOX)
+    rng = np.random.default_rng(0)
+    agent.probe_inputs(torch.as_tensor(rng.standard_normal((9, 4)), dtype=torch.float32))
+    found = agent.diagnose()
+    assert set(found) == {f"plasticity.{n}" for n in MEASURED}
+    assert found["plasticity.weight_distance"] == 0 and found["plasticity.srank"] <= 5
+    kept = agent.state()
+    assert kept["plasticity.obs"].shape == (7, 4)
+    other = agent_of(f"maml,preset=quick,hidden=[6,5]{more},plasticity=7", actions=BOX)
+    other.load(kept)
+    assert other.diagnose() == found
 
 
 def test_the_metric_and_the_report_show_it(tmp_path: Path) -> None:

@@ -67,8 +67,10 @@ class Seen:
 
 
 @contextmanager
-def opened(file: Path, width: int = 1400, height: int = 900, dark: bool = False) -> Iterator[Seen]:
-    """The file in headless Chromium, as a person would open it."""
+def opened(
+    file: Path, width: int = 1400, height: int = 900, dark: bool = False, motion: bool = False
+) -> Iterator[Seen]:
+    """The file in headless Chromium, as a person would open it; with or without ``motion``."""
     sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine")
@@ -78,7 +80,7 @@ def opened(file: Path, width: int = 1400, height: int = 900, dark: bool = False)
             context = browser.new_context(
                 viewport={"width": width, "height": height},
                 color_scheme="dark" if dark else "light",
-                reduced_motion="reduce",
+                reduced_motion="no-preference" if motion else "reduce",
             )
             page = context.new_page()
             seen = Seen(page)

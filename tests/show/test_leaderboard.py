@@ -138,6 +138,20 @@ def test_places_and_what_overlapping_intervals_leave_open():
     ]  # fmt: skip
 
 
+def test_who_acts_at_random_is_a_reference_without_a_place(folder):
+    board = leaderboard(folder)
+    first, small = board.rankings
+    # Both runs of q are the same agent under the same seeds.
+    assert [(e.agent, e.chance, e.place) for e in first.entries] == [
+        ("q", False, 1), ("q", False, 1), ("random", True, 0),
+    ]  # fmt: skip
+    assert max(e.worst for e in first.entries) == 2, "it takes no place from others either"
+    assert not small.entries[0].place, "and it wins nothing where it is alone"
+    row = table(first).rows[-1]
+    assert row[0] == "–" and row[1] == "random (reference)"
+    assert "a reference, without a place" in html(board)
+
+
 def test_one_curriculum_may_be_chosen_by_name_or_fingerprint(folder):
     every = leaderboard(folder).rankings
     chosen = leaderboard(folder, curriculum=every[1].fingerprint[:6]).rankings
@@ -155,7 +169,7 @@ def test_a_metric_of_ones_own_may_decide(folder):
 
     ranking = leaderboard(folder, [blocks, *DEFAULT]).rankings[0]
     assert {e.cells["mine.blocks"].estimate.value for e in ranking.entries} == {1.0}
-    assert {e.place for e in ranking.entries} == {1}
+    assert {e.place for e in ranking.entries if not e.chance} == {1}
     assert "mine.blocks ↓" in shown(ranking)
 
 

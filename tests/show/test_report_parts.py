@@ -10,7 +10,8 @@ from perdure.show import colours
 from perdure.show.names import task_labels
 from perdure.show.report.numbers import band, packed, rounded
 from perdure.show.report.page import clean, embedded
-from perdure.show.report.tables import number, places_of
+from perdure.show.report.tables import number
+from perdure.show.rounding import column_places
 from perdure.show.thin import thin
 
 
@@ -160,9 +161,10 @@ def test_numbers_in_words(value, text):
 
 
 def test_decimal_places_follow_the_interval():
-    assert places_of([{"low": 0.315, "high": 0.363}]) == 3
-    assert places_of([{"low": -20.0, "high": 34.0}]) == 0
-    assert places_of([{"low": float("nan"), "high": float("nan")}]) is None
+    assert column_places(None, [(0.315, 0.363)]) == 3
+    assert column_places((-100, 100), [(-20.0, 34.0)]) == 0
+    assert column_places(None, [(float("nan"), float("nan"))]) is None
+    assert column_places((-1, 1), [(-0.001, 0.002)]) == 2
     assert number(1.0, 3, 2) == "1.00" and number(-0.001, 3, 2) == "0.00"
     # What rounding leaves of nothing is nothing, however many places a column has.
     assert {number(v, 3, places) for v in (0.0, -1.1e-16) for places in (None, 1, 2)} == {"0"}

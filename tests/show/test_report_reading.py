@@ -125,3 +125,20 @@ def test_paper_is_drawn_for_its_width_and_says_what_was_chosen(report):
         seen.page.emulate_media(media="screen")
         seen.page.evaluate("dispatchEvent(new Event('afterprint'))")
         seen.settles("document.querySelector('#curves svg[role=img]').viewBox.baseVal.width > 1000")
+
+
+@pytest.mark.parametrize("part", ["transfer", "spread", "improvement"])
+def test_a_jump_ends_where_it_was_to_end(report, part):
+    """Slowly, past charts that nobody has seen yet."""
+    with opened(report, 1200, 700, motion=True) as seen:
+        for _ in range(60):  # A machine at leisure has drawn all by now.
+            if seen.page.evaluate("pending.size === 0"):
+                break
+            seen.page.wait_for_timeout(250)
+        seen.page.evaluate(f"document.getElementById('{part}').scrollIntoView()")
+        seen.settles(
+            "(() => { const y = scrollY, moved = y !== window.before; window.before = y;"
+            " return y > 0 && !moved })()"
+        )
+        top = seen.page.evaluate(f"document.getElementById('{part}').getBoundingClientRect().top")
+        assert abs(top - 64) < 4

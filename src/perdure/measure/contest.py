@@ -1,8 +1,8 @@
 """Who is compared with whom, and on what: the same in the terminal and in the report.
 
 All metrics that lead × all pairs of agents are one family, corrected together. An agent that acts at
-random is no contestant where there are two others, and who learned nothing does not compete on how much
-was kept.
+random is no contestant where there are two others, and who never learned most of its tasks does not
+compete on how much was kept.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def contest(
         aside = set()  # A single agent has nothing but chance to be compared with.
     scores = {}
     for m in metrics:
-        out = aside | (set(results.nothing) if m.keeping else set())
+        out = aside | (set(results.little) if m.keeping else set())
         by_agent = {a: by_seed for a, by_seed in table.get(m.name, {}).items() if a not in out}
         if any(not isnan(v) for by_seed in by_agent.values() for v in by_seed.values()):
             scores[m.name] = by_agent

@@ -46,6 +46,7 @@ class _Seen(NamedTuple):
     pairs: list[tuple[float, float]]
     """(learned, kept) of each lifetime."""
     exposed: bool
+    followed: bool
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class KeptTask:
     never: bool
     """Whether it was not learned by then either."""
     exposed: bool
+    """Whether it was evaluated again after something else had been learned, in some lifetime."""
+    followed: bool
     """Whether something else was learned after it, in some lifetime."""
     lives: tuple[tuple[float, float], ...]
     """Of each lifetime: learned and kept; NaN where it did not learn the task."""
@@ -91,6 +94,11 @@ class KeptAgent:
     def nothing(self) -> bool:
         """Whether it learned none."""
         return len(self.never) == len(self.tasks)
+
+    @property
+    def little(self) -> bool:
+        """Whether it never learned most of them: what it kept is no feat then."""
+        return 2 * len(self.never) > len(self.tasks)
 
 
 def kept(
@@ -137,11 +145,13 @@ def _by_task(lives: Sequence[Matrix]) -> dict[str, _Seen]:
     last = [m.last() for m in lives]
     before = [m.initial_by_task() for m in lives]
     exposed = {t for m in lives for t in m.could_be_forgotten()}
+    followed = {t for m in lives for t in m.followed()}
     out = {}
     for task in dict.fromkeys(t for by in acquired for t in by):
         pairs = [(a.get(task, nan), b.get(task, nan)) for a, b in zip(acquired, last, strict=True)]
         starts = [b[task] for b in before if task in b]
-        out[task] = _Seen(float(np.mean(starts)) if starts else nan, pairs, task in exposed)
+        before_any = float(np.mean(starts)) if starts else nan
+        out[task] = _Seen(before_any, pairs, task in exposed, task in followed)
     return out
 
 
@@ -182,12 +192,22 @@ def _task(
     best = max(learned.value, last.value)
     there = bounds is not None and best > sum(bounds) / 2
     never = not isnan(best - low) and best - low <= LEAST * scale and not there
-    return KeptTask(task, seen.before, learned, last, never, seen.exposed, tuple(seen.pairs))
+    after = (seen.exposed, seen.followed)
+    return KeptTask(task, seen.before, learned, last, never, *after, tuple(seen.pairs))
 
 
 def in_words(count: int) -> str:
     """A small number as a word."""
     return WORDS[count] if count < len(WORDS) else str(count)
+
+
+def untested(agent: KeptAgent) -> str:
+    """Why it cannot be said what an agent kept; empty if it can."""
+    if any(t.exposed for t in agent.tasks):
+        return ""
+    if any(t.followed for t in agent.tasks):
+        return "none was evaluated again after others had been learned"
+    return "nothing was learned after" + (" it" if len(agent.tasks) == 1 else "")
 
 
 def sentence(agent: KeptAgent, labels: Mapping[str, str] | None = None) -> str:
@@ -200,8 +220,8 @@ def sentence(agent: KeptAgent, labels: Mapping[str, str] | None = None) -> str:
     said = (
         f"{agent.agent} kept {agent.kept.value:.2f} of {tasks} learned to {agent.learned.value:.2f}"
     )
-    if not any(t.exposed for t in agent.tasks):
-        said = f"{agent.agent} learned {tasks} to {agent.learned.value:.2f}; nothing came after"
+    if why := untested(agent):
+        said = f"{agent.agent} learned {tasks} to {agent.learned.value:.2f}; {why}"
     if agent.never:
         names = [(labels or {}).get(t, t) for t in agent.never]
         few = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
@@ -219,14 +239,19 @@ def verdict(agents: Sequence[KeptAgent]) -> str:
         nobody = [a.agent for a in agents if not a.chance]
         return f"Nothing was learned by {', '.join(nobody)}." if nobody else ""
     first, *rest = running
-    said = sentence(first)
-    if rest and first.never:
+    said, end = sentence(first), ""
+    why = {untested(a) for a in running}
+    if rest and (first.never or "" not in why):
         said = said.partition(";")[0]
     same = {len(a.tasks) for a in running} == {len(first.tasks)}
     parts = []
     for a in rest:
         of = "" if same else f"{in_words(len(a.tasks))} tasks learned to "
         parts.append(f"{a.agent} {a.kept.value:.2f} of {of}{a.learned.value:.2f}")
+    if rest and "" not in why:
+        # Nobody could forget: how well they learned is all there is to say.
+        parts = [f"{a.agent} to {a.learned.value:.2f}" for a in rest]
+        end = f"; {why.pop()}" if len(why) == 1 else ""
     if len(parts) > SAID:
         between = len(parts) - SAID
         words = f"{in_words(between)} other{'s' * (between > 1)} between"
@@ -235,4 +260,4 @@ def verdict(agents: Sequence[KeptAgent]) -> str:
     lazy = [a.agent for a in agents if a.nothing and not a.chance]
     if lazy:
         said += f"; {', '.join(lazy)} never learned"
-    return f"{said}."
+    return f"{said}{end}."

@@ -153,6 +153,15 @@ class Matrix:
                 out.append(self.tasks[j])
         return tuple(out)
 
+    def followed(self) -> tuple[str, ...]:
+        """The learned tasks after which others were learned, evaluated again or not."""
+        order = [task for _, task in self.lessons]
+        last = {task: k for k, task in enumerate(order)}
+        ends = {task: self.lessons[k][0] for task, k in last.items()}
+        return tuple(
+            t for t, end in ends.items() if any(b > end and o != t for b, o in self.lessons)
+        )
+
     def _after_own(self) -> list[tuple[int, int]]:
         """For each learned task: (row of the first evaluation after it was last learned,
         column)."""

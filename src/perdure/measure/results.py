@@ -79,9 +79,9 @@ class Results:
         return tuple(dict.fromkeys(life.agent for life in self.lifetimes if life.chance))
 
     @property
-    def nothing(self) -> tuple[str, ...]:
-        """The agents that learned no task: they cannot win by keeping."""
-        return tuple(a.agent for a in self.kept if a.nothing)
+    def little(self) -> tuple[str, ...]:
+        """The agents that never learned most of their tasks: they cannot win by keeping."""
+        return tuple(a.agent for a in self.kept if a.little)
 
     @property
     def leading(self) -> tuple[str, ...]:

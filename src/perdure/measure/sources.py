@@ -196,7 +196,8 @@ def _run_sources(
     def loader(info: LifetimeInfo) -> Callable[[], History]:
         def load() -> History:
             name = f"{prefix}{info.id}"
-            history = read_lifetime(info.read(), name, info.agent, info.seed)
+            running = info.status == "running"
+            history = read_lifetime(info.read(), name, info.agent, info.seed, shown=running)
             own = {**experts.get(info.agent, {}), **given}
             taught = (
                 r for lives in experts.get(info.agent, {}).values() for e in lives for r in e.code

@@ -37,6 +37,12 @@ _Columns = tuple[int, bool, str, bool, int, str, str, str]
 """Of a row: block, deployed, kind, learning, exposure, task, variant and params."""
 
 
+SHARE = 0.01
+"""Of the time, at most, to show rows that are not committed yet."""
+LONGEST = 60.0
+"""Seconds between two such looks at most, whatever they take."""
+
+
 class LifetimeLoop:
     """Runs a lifetime from wherever its log stands."""
 
@@ -71,7 +77,7 @@ class LifetimeLoop:
         self.pending: list[Row] = []
         self.measures: dict[str, list[float]] = {}
         self.choices: list[int] = []
-        self.next_beat = 0.0
+        self.next_beat = self.next_show = 0.0
         self._counts = gate is not None or config.curriculum.generate is not None
         """Whether anybody asks for the results so far."""
         self.results = RunningResults(log.committed_rows() if self._counts else ())
@@ -160,6 +166,11 @@ class LifetimeLoop:
         if now >= self.next_beat:
             self.next_beat = now + BEAT
             self.beat(runner)
+        if self.pending and now >= self.next_show:
+            began = time.process_time()
+            self.log.show(self.pending)
+            took = time.process_time() - began
+            self.next_show = now + max(self.log.folder.show_every, min(took / SHARE, LONGEST))
 
     def beat(self, runner: Runner | None = None, done: bool = False) -> None:
         """Write the progress file and tell the executor."""
@@ -205,6 +216,7 @@ class LifetimeLoop:
         self.block = None
         self._event("leave", "lifetime")
         self._commit(None)
+        self.log.show(())
         self.beat(done=True)
 
     def _blocks(self) -> Iterator[tuple[int, Block]]:
@@ -349,6 +361,7 @@ class LifetimeLoop:
             "digest": self.state.digest,
         }
         if self.recorder is not None:
+            self.log.show(self.pending)  # Films take their time.
             self.recorder.save(self.exp, lambda: self.beat(runner, done=runner is None))
         self.log.commit(self.pending, saved, position, done=runner is None)
         self.pending = []

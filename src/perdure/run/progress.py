@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
+from perdure.run.pace import BlockWork, time_left
 from perdure.store.layout import LifetimeFolder
 from perdure.types import Curriculum, Exposure
 
@@ -71,13 +72,18 @@ class Progress:
         self.folder, self.filming = folder, filming
         self.blocks = len(curriculum.fixed) if curriculum.generate is None else None
         self._plan = [[e for p in b.phases for e in p.exposures] for b in curriculum.fixed]
+        self._kinds = [b.kind for b in curriculum.fixed]
         if curriculum.generate is not None:
             self._plan = []
         self._episodes, self._steps = 0, 0.0
         self._scores: deque[float] = deque(maxlen=20)
         self._place: tuple[int, int, int] | None = None
         self._began, self._cpu = time.monotonic(), time.process_time()
-        self._first: float | None = None
+        self._spent: dict[int, float] = {}
+        """Seconds of this session in each block, without those of filming."""
+        self._clock = 0.0
+        """The time of the session that is accounted for."""
+        self._work: list[BlockWork] = []
         self.done_steps = 0
         self.elsewhere = 0.0
         """Processor time that other processes took for the lifetime."""
@@ -112,10 +118,12 @@ class Progress:
         if not self._plan:
             return None
         weights = [[self._weight(e) for e in b] for b in self._plan]
-        total = sum(map(sum, weights))
-        done = sum(map(sum, weights[:block])) + sum(weights[block][:before])
-        done += sum(self._weight(e) * f for e, f in now)
-        return min(done / total, 1.0)
+        here = sum(weights[block][:before]) + sum(self._weight(e) * f for e, f in now)
+        self._work = [
+            BlockWork(kind, whole := sum(own), whole if k < block else here if k == block else 0.0)
+            for k, (kind, own) in enumerate(zip(self._kinds, weights, strict=True))
+        ]
+        return min(sum(b.done for b in self._work) / sum(b.work for b in self._work), 1.0)
 
     def write(self, **values: Any) -> None:
         """Give a sign of life."""
@@ -123,13 +131,13 @@ class Progress:
             return
         fraction = values.get("fraction")
         elapsed = time.monotonic() - self._began
+        playing = elapsed - (self.filming.spent if self.filming is not None else 0.0)
+        place = values.get("block", 0)
+        self._spent[place] = self._spent.get(place, 0.0) + max(playing - self._clock, 0.0)
+        self._clock = playing
         eta = None
         if fraction is not None:
-            if self._first is None:
-                self._first = fraction
-            gained = fraction - self._first
-            filmed = self.filming.spent if self.filming is not None else 0.0
-            eta = (elapsed - filmed) * (1 - fraction) / gained if gained > 0 else None
+            eta = 0.0 if fraction >= 1 else time_left(self._work, self._spent)
         if (
             self.filming is not None
             and fraction is not None

@@ -10,7 +10,8 @@ from markupsafe import Markup
 
 from perdure.errors import StoreError
 from perdure.show.names import task_labels
-from perdure.show.report.page import PageSection, clean
+from perdure.show.report.episodes import film_key
+from perdure.show.report.page import PageSection, clean, embedded
 from perdure.show.report.study import LifetimeSummary, Study
 from perdure.show.rounding import number
 from perdure.store.layout import VIDEO, LifetimeFolder
@@ -31,14 +32,16 @@ OTHERS = {"first": "first evaluation", "best": "best episode", "worst": "worst e
 
 def films(study: Study) -> Sequence[PageSection]:
     """For each task: the same episode before learning, right after it and at the end of life, a column
-    an agent; then best and worst. Where the run was made with ``--video`` or ``--films``."""
-    found = {agent: _entries(study, agent) for agent in study.agents}
-    found = {agent: pair for agent, pair in found.items() if pair[1]}
+    an agent; then best and worst. Where the run was made with ``--video`` or ``--films``. Films of
+    further lifetimes, as far as there is room, are there for the episodes alone."""
+    lives = {agent: _filmed(study, agent) for agent in study.agents}
+    found = {agent: own[0] for agent, own in lives.items() if own}
     if not found:
         return ()
     labels = task_labels(study.tasks)
-    shown = _fitting(found)
-    dropped = sum(len(entries) for _, entries in found.values()) - len(shown)
+    others = [pair for own in lives.values() for pair in own[1:]]
+    shown = _fitting([*found.values(), *others])
+    every = sum(len(entries) for own in lives.values() for _, entries in own)
     tasks = [
         t
         for t in study.tasks
@@ -49,9 +52,9 @@ def films(study: Study) -> Sequence[PageSection]:
         columns = []
         for agent, (life, entries) in found.items():
             own = [f for f in entries if str(f[2]["task"]) == task and id(f[2]) in shown]
-            if own and life is not None:
+            if own:
                 figures = [
-                    _figure(f[1], f[2], shown[id(f[2])], labels.get(task, task)) for f in own
+                    _figure(f, life.name, shown[id(f[2])], labels.get(task, task)) for f in own
                 ]
                 head = COLUMN.format(clean(agent), life.seed)
                 columns.append(Markup("<div>{}{}</div>").format(head, Markup("").join(figures)))
@@ -63,14 +66,22 @@ def films(study: Study) -> Sequence[PageSection]:
         "The same episode of each task before learning, right after it and at the end of life, a column an "
         "agent, of one lifetime each; then other episodes. A click on a film, or its key, stops and starts it."
     )
-    if dropped > 0:
-        about += f" {dropped} more are in the lifetimes' {VIDEO} folders."
+    if every > len(shown):
+        about += f" {every - len(shown)} more are in the lifetimes' {VIDEO} folders."
+    hidden = {
+        clean(film_key(life.name, str(f[2]["file"]))): _address(shown[id(f[2])])
+        for life, entries in others
+        for f in entries
+        if id(f[2]) in shown
+    }
+    parts.append(MORE.format(Markup(embedded(hidden))))
     return (PageSection("films", "Films", about, STYLE + PLAY + Markup("").join(parts)),)
 
 
 PLAY = Markup(
     '<p class="tools filming"><button type="button" data-films>Stop all films</button></p>'
 )
+MORE = Markup('<script type="application/json" id="more-films">{}</script>')
 COLUMN = Markup('<h3><bdi>{}</bdi> <span class="muted">seed {}</span></h3>')
 TASK = Markup(
     '<details class="filmed"{}><summary><bdi>{}</bdi></summary>'
@@ -83,30 +94,33 @@ STYLE = Markup(
     ".films h3{margin:0 0 .4rem}.films figure{margin:0 0 .8rem}.filming{margin:0 0 .8rem}"
     ".films video{width:100%;border-radius:.5rem;background:#0003;display:block;cursor:pointer}"
     ".films figcaption{font-size:.82rem;line-height:1.35;margin-top:.3rem;overflow-wrap:anywhere}"
-    ".films .won{color:var(--pos);font-weight:600}.films .missed{color:var(--neg);font-weight:600}</style>"
+    "</style>"
 )
 
 Film = tuple[LifetimeFolder, list[str], Mapping[str, Any]]
 """The folder of a film, what it is (first, best, worst), and its entry in the index."""
 
 
-def _entries(study: Study, agent: str) -> tuple[LifetimeSummary | None, list[Film]]:
-    """The agent's first lifetime that has films, and these: each episode once."""
+def _filmed(study: Study, agent: str) -> list[tuple[LifetimeSummary, list[Film]]]:
+    """The agent's lifetimes that have films, and these: each episode once."""
+    out, order = [], [*MOMENTS, *OTHERS]
     for life in study.lifetimes:
-        if life.expert or life.agent != agent or life.seed is None or life.status == "damaged":
+        folder = study.lifetime_folder(life)
+        if life.agent != agent or folder is None or life.status == "damaged":
             continue
-        run = next(f.path for f in study.folders if f.label == life.folder)
-        folder = LifetimeFolder(run / life.base / str(life.seed))
-        entries = folder.shown_films()
-        if entries:
-            found: dict[str, Film] = {}
-            order = [*MOMENTS, *OTHERS]
-            entries = [e for e in entries if e.get("which") in order]
-            for entry in entries:
+        found: dict[str, Film] = {}
+        for entry in folder.shown_films():
+            if entry.get("which") in order:
                 same = found.setdefault(str(entry["file"]), (folder, [], entry))
                 same[1].append(str(entry["which"]))
-            return life, sorted(found.values(), key=lambda f: min(map(order.index, f[1])))
-    return None, []
+        if found:
+            out.append((life, sorted(found.values(), key=_place)))
+    return out
+
+
+def _place(film: Film) -> int:
+    """Moments in the life of a task come first."""
+    return min(map([*MOMENTS, *OTHERS].index, film[1]))
 
 
 def _data(folder: LifetimeFolder, film: str) -> bytes:
@@ -116,19 +130,23 @@ def _data(folder: LifetimeFolder, film: str) -> bytes:
         return b""  # Missing, or a link to a file elsewhere.
 
 
-def _fitting(
-    found: Mapping[str, tuple[LifetimeSummary | None, list[Film]]],
-) -> dict[int, bytes]:
-    """The films that there is room for, by entry: those of moments first, agents in turn."""
-    order = [*MOMENTS, *OTHERS]
-    every = [f for _, entries in found.values() for f in entries]
+def _fitting(lives: Sequence[tuple[LifetimeSummary, list[Film]]]) -> dict[int, bytes]:
+    """The films that there is room for, by entry: of the first lifetimes before others, those of moments
+    first, agents in turn."""
     left, out = ROOM, {}
-    for folder, _, entry in sorted(every, key=lambda f: min(map(order.index, f[1]))):
-        data = _data(folder, str(entry["file"]))
-        if data and len(data) <= left:
-            left -= len(data)
-            out[id(entry)] = data
+    agents = {life.agent for life, _ in lives}
+    first, others = lives[: len(agents)], lives[len(agents) :]
+    for part in (first, others):
+        for folder, _, entry in sorted((f for _, entries in part for f in entries), key=_place):
+            data = _data(folder, str(entry["file"]))
+            if data and len(data) <= left:
+                left -= len(data)
+                out[id(entry)] = data
     return out
+
+
+def _address(film: bytes) -> str:
+    return f"data:video/mp4;base64,{base64.b64encode(film).decode()}"
 
 
 def _words(whiches: Sequence[str], task: str) -> str:
@@ -137,18 +155,20 @@ def _words(whiches: Sequence[str], task: str) -> str:
     return " and ".join(moments or [OTHERS[w] for w in OTHERS if w in whiches])
 
 
-def _figure(whiches: Sequence[str], entry: Mapping[str, Any], data: bytes, task: str) -> Markup:
+def _figure(film: Film, lifetime: str, data: bytes, task: str) -> Markup:
+    _, whiches, entry = film
     success = entry.get("success")
     won = Markup("" if success is None else WON if success else MISSED)
     words = _words(whiches, clean(task))
     return Markup(
         '<figure><video loop muted playsinline tabindex="0" preload="metadata" aria-label="{}" '
-        'src="data:video/mp4;base64,{}"></video>'
+        'data-film="{}" src="{}"></video>'
         '<figcaption><strong>{}</strong>{}<br><span class="muted">{} step{}, return {}, block {}, '
         "environment seed {}</span></figcaption></figure>"
     ).format(
         words,
-        base64.b64encode(data).decode(),
+        clean(film_key(lifetime, str(entry["file"]))),
+        _address(data),
         words[:1].upper() + words[1:],
         won,
         entry["steps"],

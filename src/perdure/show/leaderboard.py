@@ -38,6 +38,8 @@ class Cell:
     estimate: Estimate
     reason: str = ""
     """Why it is undefined, for one lifetime at least."""
+    values: tuple[float, ...] = ()
+    """Of each lifetime."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +57,10 @@ class RankedAgent:
     cells: Mapping[str, Cell]
     mixed: bool = False
     """Whether its lifetimes ran different code."""
+    chance: bool = False
+    """Whether it acts at random: a reference, which has no place."""
     place: int = 0
-    """By the mean of the first metric; 0 where that is undefined."""
+    """By the mean of the first metric; 0 where that is undefined, and for a reference."""
     best: int = 0
     """The places that the intervals leave open."""
     worst: int = 0
@@ -252,6 +256,7 @@ def _ranking(
             tuple(m.seed for m in mine if m.seed is not None),
             {m.name: _cell(mine, m.name, level, results.bounds.get(m.name)) for m in asked},
             any(life.mixed for life in mine),
+            any(life.chance for life in mine),
         )
         for (name, agent), mine in lives.items()
     ]
@@ -273,11 +278,12 @@ def _ranking(
 def _cell(lives: Sequence[Measured], metric: str, level: float, bounds: Bounds | None) -> Cell:
     scores = [life.scores[metric] for life in lives]
     reason = next((s.reason for s in scores if s.reason), "")
-    return Cell(estimate(scores, level, bounds), reason)
+    return Cell(estimate(scores, level, bounds), reason, tuple(s.value for s in scores))
 
 
 def _placed(entries: Sequence[RankedAgent], metric: Metric) -> list[RankedAgent]:
-    """The entries in order, each with its place and those that the intervals leave open."""
+    """The entries in order, each with its place and those that the intervals leave open; then those without
+    a value, then references."""
     sign = 1.0 if metric.better == "higher" else -1.0
 
     def span(e: RankedAgent) -> tuple[float, float, float]:
@@ -288,7 +294,7 @@ def _placed(entries: Sequence[RankedAgent], metric: Metric) -> list[RankedAgent]
         low, high = sorted((sign * found.low, sign * found.high))
         return sign * found.value, low, high
 
-    known = [e for e in entries if not isnan(e.cells[metric.name].estimate.value)]
+    known = [e for e in entries if not e.chance and not isnan(span(e)[0])]
     known.sort(key=lambda e: (-span(e)[0], e.agent, e.run))
     out = []
     for e in known:
@@ -298,7 +304,8 @@ def _placed(entries: Sequence[RankedAgent], metric: Metric) -> list[RankedAgent]
         best = 1 + sum(o[1] > high for o in others)
         worst = len(known) - sum(o[2] < low for o in others)
         out.append(replace(e, place=place, best=best, worst=worst))
-    return out + sorted((e for e in entries if e not in known), key=lambda e: (e.agent, e.run))
+    others = [e for e in entries if e not in known]
+    return out + sorted(others, key=lambda e: (e.chance, e.agent, e.run))
 
 
 def _outline(curriculum: Mapping[str, Any]) -> str:

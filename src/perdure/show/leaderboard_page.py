@@ -14,6 +14,7 @@ from perdure.show.leaderboard import Board, Cell, RankedAgent, Ranking
 from perdure.show.names import ARROWS
 from perdure.show.report.page import clean, number
 from perdure.show.report.tables import small_plot
+from perdure.show.rounding import column_places
 from perdure.show.sheet import Sheet
 from perdure.show.still_page import still_page
 from perdure.store.layout import REPORT
@@ -27,14 +28,24 @@ def place_text(entry: RankedAgent) -> str:
     return f"{entry.place}{open_places}"
 
 
-def cell_text(cell: Cell) -> str:
+def cell_text(cell: Cell, places: int | None = None) -> str:
     """Mean, and below it the interval; fewer lifetimes than the entry has are said."""
     e = cell.estimate
     if isnan(e.value):
         return "–"
     fewer = f" n={e.n}" if e.dropped else f" of {e.episodes} episodes" if e.episodes else ""
-    span = "" if isnan(e.low) else f"\n[{number(e.low)}, {number(e.high)}]"
-    return f"{number(e.value)}{fewer}{span}"
+    value, low, high = (number(v, places=places) for v in (e.value, e.low, e.high))
+    span = "" if isnan(e.low) else f"\n[{low}, {high}]"
+    return f"{value}{fewer}{span}"
+
+
+def decimals(r: Ranking) -> dict[str, int | None]:
+    """Decimal places of each metric's column, as in the report."""
+    out = {}
+    for m in r.metrics:
+        found = [e.cells[m.name].estimate for e in r.entries]
+        out[m.name] = column_places(m.bounds_with(r.measure), [(x.low, x.high) for x in found])
+    return out
 
 
 def table(ranking: Ranking) -> Sheet:
@@ -43,10 +54,12 @@ def table(ranking: Ranking) -> Sheet:
     words = ["place", "agent", *(["run"] * several)]
     metrics = [f"{m.name} {ARROWS[m.better]}" for m in ranking.metrics]
     sheet = Sheet(clean(_title(ranking)), [*words, "n", *metrics], words=words)
+    places = decimals(ranking)
     for e in ranking.entries:
-        known = ", ".join(filter(None, (e.protocol, "mixed code" if e.mixed else "")))
+        notes = (e.protocol, "mixed code" if e.mixed else "", "reference" if e.chance else "")
+        known = ", ".join(filter(None, notes))
         who = [f"{e.agent} ({known})" if known else e.agent, *([e.run] * several)]
-        cells = [cell_text(e.cells[m.name]) for m in ranking.metrics]
+        cells = [cell_text(e.cells[m.name], places[m.name]) for m in ranking.metrics]
         sheet.rows.append([place_text(e), *map(clean, who), str(e.n), *cells])
     return sheet
 
@@ -86,7 +99,7 @@ _BODY = """
 <p class="muted">{{ r.outline }} · curriculum <span class="mono">{{ r.fingerprint }}</span>
 {%- if r.varies %} and others: it varies by seed{% endif %} · {{ r.measure }}</p>
 <p class="muted">{{ r.method }}</p></div>
-<div class="scroll"><table class="results">
+<div class="scroll"><table class="results cards">
 <thead><tr><th scope="col">Place</th><th scope="col">Agent</th>
 <th scope="col" class="number narrow">n</th>
 {% for m in r.metrics %}<th scope="col" class="number" title="{{ m.about }}">{{ m.title }}
@@ -95,17 +108,18 @@ _BODY = """
 </tr></thead>
 <tbody>
 {% for e in r.entries %}
-<tr><td class="place">{{ e.place }}{% if e.open %}<div class="interval">{{ e.open }}</div>{% endif %}</td>
+<tr{% if e.chance %} class="grey"{% endif %}><td class="place" data-label="Place"><span>{{ e.place }}</span>{% if e.open %}<div class="interval">{{ e.open }}</div>{% endif %}</td>
 <th scope="row"><bdi class="name" title="{{ e.spec }}">{{ e.agent }}</bdi>
-<div class="small muted">{% if e.report %}<a href="{{ e.report }}"><bdi>{{ e.run }}</bdi></a>{% else %}<bdi>{{ e.run }}</bdi>{% endif %}{% if e.protocol %} · {{ e.protocol }}{% endif %}{% if e.mixed %} · <strong>mixed code</strong>{% endif %}</div></th>
-<td class="number">{{ e.n }}</td>
+<div class="small muted">{% if e.report %}<a href="{{ e.report }}"><bdi>{{ e.run }}</bdi></a>{% else %}<bdi>{{ e.run }}</bdi>{% endif %}{% if e.protocol %} · {{ e.protocol }}{% endif %}{% if e.mixed %} · <strong>mixed code</strong>{% endif %}{% if e.chance %} · acts at random: a reference, without a place{% endif %}</div></th>
+<td class="number" data-label="lifetimes"><span>{{ e.n }}</span></td>
 {% for c in e.cells %}
-<td class="number">
+<td class="number" data-label="{{ r.metrics[loop.index0].title }}">
 {%- if c.undefined %}<span class="undefined" tabindex="0" title="{{ c.reason }}">–<span class="hidden"> undefined: {{ c.reason }}</span></span>
 {%- else %}<div class="value">{{ c.value }}</div><div class="interval">{{ c.interval }}</div>
 <svg class="spark" viewBox="0 0 112 18" width="112" height="18" aria-hidden="true">
 {%- if c.plot.zero is not none %}<line class="zero" x1="{{ c.plot.zero }}" x2="{{ c.plot.zero }}" y1="1" y2="17"/>{% endif %}
 {%- if c.plot.ends %}<rect class="reach" x="{{ c.plot.ends[0] }}" width="{{ (c.plot.ends[1] - c.plot.ends[0]) | round(1) }}" y="6" height="6" rx="3"/>{% endif %}
+{% for x in c.plot.dots[:60] %}<circle cx="{{ x }}" cy="9" r="2"/>{% endfor %}
 <line class="mean" x1="{{ c.plot.mean }}" x2="{{ c.plot.mean }}" y1="2" y2="16"/></svg>{% endif %}</td>
 {% endfor %}
 </tr>
@@ -139,6 +153,7 @@ def _report(runs: Path, run: str, where: Path) -> str:
 
 
 def _plain(r: Ranking, runs: Path, where: Path) -> dict[str, Any]:
+    places = decimals(r)
     scales = {m.name: _scale(e.cells[m.name] for e in r.entries) for m in r.metrics}
     return {
         "curriculum": r.curriculum, "outline": r.outline, "fingerprint": r.fingerprint,
@@ -153,8 +168,8 @@ def _plain(r: Ranking, runs: Path, where: Path) -> dict[str, Any]:
                 "place": e.place or "–",
                 "open": f"{e.best}–{e.worst}" if e.worst > e.best else "",
                 "agent": e.agent, "run": e.run, "spec": e.spec, "protocol": e.protocol, "n": e.n,
-                "mixed": e.mixed, "report": _report(runs, e.run, where),
-                "cells": [_drawn(e.cells[m.name], scales[m.name]) for m in r.metrics],
+                "mixed": e.mixed, "chance": e.chance, "report": _report(runs, e.run, where),
+                "cells": [_drawn(e.cells[m.name], scales[m.name], places[m.name]) for m in r.metrics],
             }
             for e in r.entries
         ],
@@ -162,21 +177,26 @@ def _plain(r: Ranking, runs: Path, where: Path) -> dict[str, Any]:
 
 
 def _scale(cells: Iterable[Cell]) -> tuple[float, float]:
-    """From the least to the most that a column's means and limits reach."""
-    estimates = [cell.estimate for cell in cells]
-    seen = [v for e in estimates for v in (e.value, e.low, e.high) if not isnan(v)]
+    """From the least to the most that a column's values, means and limits reach."""
+    found = [(c.estimate, c.values) for c in cells]
+    seen = [v for e, own in found for v in (e.value, e.low, e.high, *own) if not isnan(v)]
     return (min(seen), max(seen)) if seen else (0.0, 1.0)
 
 
-def _drawn(cell: Cell, scale: tuple[float, float]) -> dict[str, Any]:
+def _plain_cell(cell: Cell) -> dict[str, Any]:
     e = cell.estimate
-    limits = "no interval" if isnan(e.low) else f"[{number(e.low)}, {number(e.high)}]"
+    return {"value": e.value, "low": e.low, "high": e.high, "values": cell.values}
+
+
+def _drawn(cell: Cell, scale: tuple[float, float], places: int | None) -> dict[str, Any]:
+    e = cell.estimate
+    value, low, high = (number(v, places=places) for v in (e.value, e.low, e.high))
+    limits = "no interval" if isnan(e.low) else f"[{low}, {high}]"
     of = f" n={e.n}" if e.dropped else f" of {e.episodes} episodes" if e.episodes else ""
-    plain = {"value": e.value, "low": e.low, "high": e.high, "values": []}
     return {
         "undefined": isnan(e.value),
         "reason": cell.reason or e.reason or "no value",
-        "value": number(e.value),
+        "value": value,
         "interval": f"{limits}{of}",
-        "plot": small_plot(plain, scale),
+        "plot": small_plot(_plain_cell(cell), scale),
     }

@@ -8,11 +8,12 @@ from __future__ import annotations
 import html
 import importlib
 import io
+import re
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +25,8 @@ from rich.text import Text
 
 from perdure.errors import StoreError
 from perdure.names import join_task_id
+from perdure.show import eta
+from perdure.show.rounding import seconds
 from perdure.show.screen import SafeConsole
 from perdure.store.history import PREFERRED
 from perdure.store.layout import LifetimeFolder, RunFolder
@@ -36,18 +39,16 @@ REFRESH = 0.5
 BAR = 60
 WIDE = 110
 """On narrower terminals some columns are left out."""
+_SUITE = re.compile(r"(?<=\s)[\w.-]+/(?=[^\s\d])")
+"""A task's suite, which is not the 12/30 of films."""
+LINE = 10_000
+"""Columns of a log, which has no end to its lines."""
+FAILED = 3
+"""So many failures are told in full below the table."""
+PAUSE = 10.0
+"""Seconds that may lie between the end of a lifetime and the beginning of the next."""
 ORDER = ("running", "damaged", "failed", "interrupted", "done")
 STYLES = {"damaged": "red", "failed": "red", "interrupted": "yellow", "done": "dim"}
-
-
-def seconds(value: float | None) -> str:
-    """A duration people can read."""
-    if value is None:
-        return "–"
-    s = int(value)
-    if s < 60:
-        return f"{s} s"
-    return f"{s // 60}:{s % 60:02d} min" if s < 3600 else f"{s // 3600}:{s % 3600 // 60:02d} h"
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,8 @@ class Watcher:
     finals: dict[str, Look] = field(default_factory=dict)
     folders: dict[str, LifetimeFolder] = field(default_factory=dict)
     """They remember what they saw last."""
+    left: tuple[float, float] = (float("-inf"), 0.0)
+    """When the time that is left was last known, and what it was."""
 
     def look(self, width: int = WIDE) -> tuple[Group, bool]:
         """The table now, for so many columns, and whether everything has ended."""
@@ -90,9 +93,11 @@ class Watcher:
             for job in weights
         ]
         counts = Counter(x.status for x in looks)
+        jobs = [_job(x, weights[x.job]) for x in looks]
         total = sum(weights.values())
         have = sum(weights[x.job] * x.fraction for x in looks)
-        share = have / total if total else 0.0
+        share = eta.share_done(jobs) if counts["running"] else None
+        share = (have / total if total else 0.0) if share is None else share
         elapsed = parallel(span for x in looks for span in x.worked)
         over = counts["done"] + counts["failed"] + counts["damaged"]
         ended = over == len(weights) and bool(weights)
@@ -100,10 +105,13 @@ class Watcher:
         if ended:
             clock = f"ended after {seconds(elapsed)}"
         else:
-            clock = f"elapsed {seconds(elapsed)}   ETA {seconds(_eta(looks, share, elapsed))}"
-        line = Text.assemble(
-            ("perdure ", "bold"), f"{visible(str(self.path))}  {words}   {share:.0%}   {clock}"
-        )
+            clock = f"elapsed {seconds(elapsed)}   ETA {seconds(self._eta(jobs))}"
+        clock = f"{share:.0%}   {clock}"
+        name = visible(str(self.path))
+        # What does not fit goes to a line of its own, not to the middle of the next.
+        split = len(f"perdure {name}  {words}   {clock}") > width
+        gap = "\n" if split else "   "
+        line = Text.assemble(("perdure ", "bold"), f"{name}  {words}{gap}{clock}")
         filled = round(BAR * share)
         bar = Text.assemble(("━" * filled, "green"), ("━" * (BAR - filled), "dim"))
         shown = sorted(
@@ -112,8 +120,18 @@ class Watcher:
         )
         rows = [self._final(x) if x.status == "done" else x for x in shown[:SHOWN]]
         failed = [x for x in rows if x.status in ("damaged", "failed") and x.doing]
-        whole = [Text(visible(f"{x.job}: {x.doing}"), style="red") for x in failed]
-        return Group(line, bar, _table(rows, len(shown) - len(rows), width < WIDE), *whole), ended
+        whole = [Text(visible(f"{x.job}: {x.doing}"), style="red") for x in failed[:FAILED]]
+        if len(failed) > FAILED:
+            whole.append(Text(f"… and {len(failed) - FAILED} more that failed", style="red"))
+        return Group(line, bar, _table(rows, len(shown) - len(rows), width), *whole), ended
+
+    def _eta(self, jobs: Sequence[eta.JobTime]) -> float | None:
+        """What is left; between two lifetimes, when nobody is at work for a moment, what was left."""
+        now, found = time.monotonic(), eta.time_left(jobs)
+        if found is not None:
+            self.left = (now, found)
+        then, left = self.left
+        return left - (now - then) if now - then < min(PAUSE, left) else found
 
     def _final(self, look: Look) -> Look:
         """A finished lifetime with its final score, which is read once."""
@@ -150,7 +168,7 @@ class Watcher:
 
     def summary(self) -> str:
         """One line, for logs that are not a terminal."""
-        group, _ = self.look()
+        group, _ = self.look(LINE)
         return str(group.renderables[0])
 
 
@@ -161,13 +179,17 @@ def _doing(progress: dict[str, Any]) -> str:
     return f"{what} {progress.get('task', '')}".strip()
 
 
-def _eta(looks: list[Look], share: float, elapsed: float) -> float | None:
-    """At the pace of the whole run so far; not before the slowest that is under way."""
-    running = [x for x in looks if x.status == "running"]
-    if not running or share <= 0:
-        return None
-    own = [x.progress.get("eta") or 0.0 for x in running]
-    return max(elapsed * (1 - share) / share, *own)
+def _job(look: Look, weight: float) -> eta.JobTime:
+    """What is known of how long a lifetime takes."""
+    running = look.status == "running"
+    return eta.JobTime(
+        look.job,
+        weight,
+        parallel(look.worked),
+        look.progress.get("eta") if running else None,
+        running,
+        look.status in ("done", "failed", "damaged"),
+    )
 
 
 def parallel(spans: Iterable[tuple[float, float]]) -> float:
@@ -222,35 +244,45 @@ def _score(value: float | None, measure: str | None) -> str:
     return "–" if value is None else f"{value:.2f} {measure or ''}".strip()
 
 
-def _table(looks: list[Look], hidden: int, narrow: bool) -> Table:
-    table = Table(box=None, pad_edge=False)
+def _table(looks: list[Look], hidden: int, width: int) -> Table:
+    table, narrow = Table(box=None, pad_edge=False), width < WIDE
     left, spare = ("lifetime", "state", "task", "score"), ("steps", "time", "rate")
     names = ("lifetime", "state", "block", "task", "score", "steps", "rate", "time", "ETA")
-    for name in names:
-        if not (narrow and name in spare):
-            side: Literal["left", "right"] = "left" if name in left else "right"
-            table.add_column(name, justify=side, no_wrap=True)
-    for x in looks:
-        p = x.progress
-        blocks = p.get("blocks")
-        number = f"{(p.get('block') or 0) + 1}" if p else ""
-        cells: tuple[str | Text, ...] = (
-            Text(_middle(visible(x.job), 22) if narrow else visible(x.job)),
-            Text(x.status, style=STYLES.get(x.status, "green")),
-            f"{number}/{blocks}" if blocks else number,
-            Text(short(visible(" ".join(x.doing.split())), 16 if narrow else 48)),
-            Text(visible(x.score)),
-            f"{p.get('steps') or 0:,}",
-            f"{p['rate']:,.0f}/s" if p.get("rate") else "–",
-            seconds(parallel(x.worked)),
-            seconds(p.get("eta")),
-        )
-        table.add_row(
-            *(c for n, c in zip(names, cells, strict=True) if not narrow or n not in spare)
-        )
+    shown = [n for n in names if not (narrow and n in spare)]
+    for name in shown:
+        side: Literal["left", "right"] = "left" if name in left else "right"
+        table.add_column(name, justify=side, no_wrap=True)
+    rows = [_cells(x, narrow) for x in looks]
+    # What a lifetime does takes the room that the others leave.
+    others = [max(map(len, (n, *(str(r[n]) for r in rows)))) for n in shown if n != "task"]
+    room = min(max(width - sum(others) - 2 * len(others), 8), 48)
+    for row in rows:
+        row["task"] = Text(short(str(row["task"]), room))
+        table.add_row(*(row[n] for n in shown))
     if hidden:
         table.add_row(f"… and {hidden} more")
     return table
+
+
+def _cells(x: Look, narrow: bool) -> dict[str, str | Text]:
+    """The cells of a lifetime's row by their columns."""
+    p = x.progress
+    blocks = p.get("blocks")
+    number = f"{(p.get('block') or 0) + 1}" if p else ""
+    doing = visible(" ".join(x.doing.split()))
+    if narrow and x.status in ("running", "interrupted"):
+        doing = _SUITE.sub("", doing)
+    return {
+        "lifetime": Text(_middle(visible(x.job), 22) if narrow else visible(x.job)),
+        "state": Text(x.status, style=STYLES.get(x.status, "green")),
+        "block": f"{number}/{blocks}" if blocks else number,
+        "task": doing,
+        "score": Text(short(visible(x.score), 16) if narrow else visible(x.score)),
+        "steps": f"{p.get('steps') or 0:,}",
+        "rate": f"{p['rate']:,.0f}/s" if p.get("rate") else "–",
+        "time": seconds(parallel(x.worked)),
+        "ETA": seconds(p.get("eta")),
+    }
 
 
 class LiveView:

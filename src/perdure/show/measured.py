@@ -15,7 +15,7 @@ from perdure.measure.l2m import CORE
 from perdure.measure.metric import estimate
 from perdure.measure.summary import distinct
 from perdure.show.names import ARROWS, MIXED, REFERENCE
-from perdure.show.rounding import typed
+from perdure.show.rounding import bounded_places, column_places, typed
 from perdure.show.sheet import Sheet
 from perdure.store.plain import visible
 
@@ -61,10 +61,15 @@ def scores_table(results: Results) -> Sheet:
     head = ["lifetime", *(column.replace("_", " ") for column in columns)]
     sheet = Sheet(what, head, words=["lifetime"])
     rows = [(life.name, _values(life, columns)) for life in results.lifetimes]
+    places = [bounded_places(results.bounds.get(column)) for column in columns]
+
+    def cells(values: Sequence[float]) -> list[str]:
+        return [_cell(v, p) for v, p in zip(values, places, strict=True)]
+
     if len(rows) <= MANY:
         for life, (name, values) in zip(results.lifetimes, rows, strict=True):
             spans = (_span_over_episodes(life.scores.get(column)) for column in columns)
-            sheet.rows.append((name, *(_cell(v) + s for v, s in zip(values, spans, strict=True))))
+            sheet.rows.append((name, *map("".join, zip(cells(values), spans, strict=True))))
     groups: dict[str, list[list[float]]] = {}
     for life, (_, values) in zip(results.lifetimes, rows, strict=True):
         groups.setdefault(life.agent, []).append(values)
@@ -73,7 +78,7 @@ def scores_table(results: Results) -> Sheet:
         for agent, lives in groups.items():
             label = f"{agent}: mean of {len(lives)}" if agent else f"mean of {len(lives)}"
             label += MIXED if agent in results.mixed else ""
-            sheet.rows.append((label, *(_cell(_mean(c)) for c in zip(*lives, strict=True))))
+            sheet.rows.append((label, *cells([_mean(c) for c in zip(*lives, strict=True)])))
     return sheet
 
 
@@ -117,8 +122,8 @@ def _mean(values: Sequence[float]) -> float:
     return sum(defined) / len(defined) if defined else float("nan")
 
 
-def _cell(value: float) -> str:
-    return typed(value)
+def _cell(value: float, places: int | None = None) -> str:
+    return typed(value, places)
 
 
 def remarks(results: Results, shown: Sequence[str]) -> list[str]:
@@ -162,8 +167,14 @@ def estimates_table(results: Results, family: Family, better: Mapping[str, str])
     if any(life.scores[m].trials for life in results.lifetimes for m in metrics):
         title += "; of what was only evaluated, Wilson's over episodes"
     sheet = Sheet(title, ["agent", *(f"{m} {ARROWS[better[m]]}" for m in metrics)], words=["agent"])
+    places = {
+        m: column_places(
+            results.bounds.get(m), [(found[m, a].low, found[m, a].high) for a in results.agents]
+        )
+        for m in metrics
+    }
     for agent in ranked(results, metrics[0], better[metrics[0]]):
-        cells = [_estimate(found[m, agent]) for m in metrics]
+        cells = [_estimate(found[m, agent], places[m]) for m in metrics]
         mark = MIXED if agent in results.mixed else ""
         mark += REFERENCE if agent in results.chance else ""
         sheet.rows.append((f"{agent or '(all)'}{mark}", *cells))
@@ -224,11 +235,12 @@ def untested(family: Family) -> str:
     return "nothing varies between lifetimes, so there is nothing to test"
 
 
-def _estimate(e: Estimate) -> str:
+def _estimate(e: Estimate, places: int | None) -> str:
     if isnan(e.value):
         return "–"
-    span = "" if isnan(e.low) else f" [{_cell(e.low)}, {_cell(e.high)}]"
-    return f"{_cell(e.value)}{span} " + (f"of {e.episodes} episodes" if e.episodes else f"n={e.n}")
+    value, low, high = (_cell(v, places) for v in (e.value, e.low, e.high))
+    span = "" if isnan(e.low) else f" [{low}, {high}]"
+    return f"{value}{span} " + (f"of {e.episodes} episodes" if e.episodes else f"n={e.n}")
 
 
 def verdicts_table(family: Family, better: Mapping[str, str], every: bool = True) -> Sheet:

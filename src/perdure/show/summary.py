@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import isnan
 
 import numpy as np
@@ -12,7 +13,7 @@ from perdure.measure.metric import MEASURE_BOUNDS, LifetimeData, estimate
 from perdure.measure.stats import Estimate, mean_interval
 from perdure.measure.summary import metrics
 from perdure.names import listed
-from perdure.show.names import ARROWS, MIXED, task_labels
+from perdure.show.names import ARROWS, MIXED, REFERENCE, task_labels
 from perdure.show.sheet import Sheet
 from perdure.store.code import Record, among
 from perdure.store.history import common_measure, read_run
@@ -59,9 +60,16 @@ def summarise(run: Run) -> tuple[Sheet, dict[str, dict[str, float]]]:
         shown = [name for name in shown if name != "summary.success"]  # It would say the same.
     title = f"{run.spec['curriculum']}: {measure}, mean [95% interval] over lifetimes"
     sheet = Sheet(title, ["agent", "n", *(heads[c] for c in shown)], words=["agent"])
-    for agent, estimates in found.items():
-        cells = (_cell(estimates[c]) for c in shown)
-        label = f"{agent}{MIXED if agent in mixed else ''}"
+    chance = _chance(lives)
+
+    def place(agent: str) -> tuple[bool, bool, float]:
+        """The best at the end first; then those without a value, then chance."""
+        value = found[agent]["summary.final"].value
+        return agent in chance, isnan(value), 0.0 if isnan(value) else -value
+
+    for agent in sorted(found, key=place):
+        cells = (_cell(found[agent][c]) for c in shown)
+        label = f"{agent}{MIXED if agent in mixed else ''}{REFERENCE if agent in chance else ''}"
         sheet.rows.append((label, str(len(lives[agent])), *cells))
     numbers = {
         agent: {name.removeprefix("summary."): e.value for name, e in estimates.items()}
@@ -74,8 +82,12 @@ def kept_sentence(run: Run) -> str:
     """What the agents kept, in one sentence; empty where nothing was learned in turn."""
     measure, lives, _ = _lives(run)
     matrices = {agent: [life.matrix for life in mine] for agent, mine in lives.items()}
-    chance = [agent for agent, mine in lives.items() if mine[0].history.chance]
-    return verdict(kept(matrices, MEASURE_BOUNDS.get(measure), chance))
+    return verdict(kept(matrices, MEASURE_BOUNDS.get(measure), _chance(lives)))
+
+
+def _chance(lives: Mapping[str, Sequence[LifetimeData]]) -> list[str]:
+    """The agents that act at random."""
+    return [agent for agent, mine in lives.items() if mine[0].history.chance]
 
 
 def _cell(e: Estimate) -> str:

@@ -17,14 +17,19 @@ from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perdure.errors import PerdureError, StoreError
 from perdure.store.files import is_folder
 from perdure.store.layout import RunFolder
 
+if TYPE_CHECKING:
+    from perdure.show.live import Watcher
+
 EVERY = 3.0
 """Seconds between two builds at least."""
+SHARE = 0.1
+"""Of the time, at most, that is spent on building: the machine is busy with the experiment."""
 
 _STYLE = """
 :root{color-scheme:light dark}
@@ -32,13 +37,13 @@ html,body{height:100%;margin:0}
 body{display:flex;flex-direction:column;font:14px/1.5 system-ui,sans-serif}
 iframe{flex:1;border:0;width:100%}
 #bar{display:flex;gap:1rem;align-items:center;padding:.3rem .8rem;border-bottom:1px solid #8886}
-#state{flex:1;white-space:pre-line}
+#state{flex:1;white-space:pre-line;font-variant-numeric:tabular-nums}
 """
 _SCRIPT = """
 "use strict";
 const frame = document.querySelector("iframe"), state = document.getElementById("state");
 const again = document.getElementById("again"), follow = document.getElementById("follow");
-let shown = frame.dataset.version;
+let shown = frame.dataset.version, touched = 0;
 function reload(version) {
   const inner = frame.contentWindow, x = inner.scrollX, y = inner.scrollY;
   frame.addEventListener("load", () => frame.contentWindow.scrollTo(x, y), {once: true});
@@ -46,7 +51,11 @@ function reload(version) {
   again.hidden = true;
   inner.location.reload();
 }
-frame.addEventListener("load", () => { document.title = frame.contentDocument.title || "Perdure"; });
+frame.addEventListener("load", () => {
+  document.title = frame.contentDocument.title || "Perdure";
+  // Nobody likes a page that changes under the hand.
+  for (const sign of ["pointermove", "pointerdown", "keydown", "scroll"]) frame.contentWindow.addEventListener(sign, () => { touched = Date.now(); }, {passive: true});
+});
 let newest = shown;
 again.addEventListener("click", () => reload(newest));
 async function ask() {
@@ -56,7 +65,7 @@ async function ask() {
     newest = await answer.text();
     const progress = await fetch("/progress", {cache: "no-store"});
     state.textContent = progress.ok ? await progress.text() : "refreshed as rows land";
-    if (newest !== shown && follow.checked) reload(newest);
+    if (newest !== shown && follow.checked && Date.now() - touched > 4000) reload(newest);
     again.hidden = newest === shown;
   } catch (error) {
     state.textContent = "perdure view has ended; this is the last state";
@@ -130,12 +139,13 @@ class Page:
         self.paths, self.build, self.every = paths, build, every
         self._lock = threading.Lock()
         self._version, self._bytes = "", b""
-        self._built = float("-inf")
+        self._next = float("-inf")
 
     def get(self) -> tuple[str, bytes]:
         """The version and the report of that version."""
         with self._lock:
-            if time.monotonic() - self._built >= self.every:
+            began = time.monotonic()
+            if began >= self._next:
                 # The version is taken first: rows that land while it is built make a newer one.
                 version = newest(self.paths)
                 if version != self._version:
@@ -144,21 +154,20 @@ class Page:
                     except PerdureError as e:
                         self._bytes = _problem(e)
                     self._version = version
-                self._built = time.monotonic()
+                now = time.monotonic()
+                self._next = now + (max(self.every, (now - began) / SHARE) if self.every else 0.0)
             return self._version, self._bytes
 
 
-def progress(paths: Sequence[Path]) -> str:
+def progress(watchers: Sequence[Watcher]) -> str:
     """How far the runs are, a line each: how many lifetimes are running, done and waiting, and the time
     that is left."""
-    from perdure.show.live import Watcher
-
     lines = []
-    for path in paths:
+    for watcher in watchers:
         try:
-            lines.append(Watcher(path).summary())
+            lines.append(watcher.summary())
         except StoreError as e:
-            lines.append(f"{path}: {e}")
+            lines.append(f"{watcher.path}: {e}")
     return "\n".join(lines)
 
 
@@ -168,7 +177,10 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, page: Page, port: int = 0) -> None:
-        self.page = page
+        from perdure.show.live import Watcher
+
+        self.page, self.watchers = page, [Watcher(path) for path in page.paths]
+        self.watching = threading.Lock()
         try:
             super().__init__(("127.0.0.1", port), _Handler)
         except OSError as e:
@@ -215,7 +227,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.NOT_FOUND, "nothing here")
             return
         if path == "/progress":
-            said = progress(self.server.page.paths)
+            with self.server.watching:
+                said = progress(self.server.watchers)
             self._send(said.encode(), "text/plain; charset=utf-8", {})
             return
         version, report = self.server.page.get()

@@ -162,11 +162,12 @@ _NEEDED = ("exp", "block", "deployed", "kind", "learning", "task", "variant", "s
 
 
 def read_lifetime(
-    log: Lifetime | Path, name: str, agent: str = "", seed: int | None = None
+    log: Lifetime | Path, name: str, agent: str = "", seed: int | None = None, shown: bool = False
 ) -> History:
-    """The history in a lifetime's log, or in its folder."""
+    """The history in a lifetime's log, or in its folder: what is committed, or all that is ``shown``."""
     found = log if isinstance(log, Lifetime) else Lifetime.read(log)
-    return from_table(found.table([*_NEEDED, *rows.MEASURES, "more"]), name, agent, seed)
+    table = (found.shown if shown else found.table)([*_NEEDED, *rows.MEASURES, "more"])
+    return from_table(table, name, agent, seed)
 
 
 def from_table(table: pa.Table, name: str, agent: str = "", seed: int | None = None) -> History:

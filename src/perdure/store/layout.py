@@ -5,6 +5,7 @@
     RUN/_meta/spec.json  jobs.json  code.json  sweep.json  lock
     RUN/<agent>/<seed>/                   one lifetime
         _meta/lifetime.json  progress.json  error.json  repeat.json  pruned.json  crash.txt  lock
+        _meta/pending.rows   rows that are not committed yet, to be looked at while it runs
         _meta/sessions/00000.json …
         _journal/00000.json …  rows/00000.parquet …  _ckpt/00000.npz …  _parts/…
         _video/index.json  *.mp4

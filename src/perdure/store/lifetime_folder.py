@@ -32,6 +32,7 @@ _DESCRIPTION, _PROGRESS, _ERROR = "_meta/lifetime.json", "_meta/progress.json", 
 _DESCRIPTION_GZ = f"{_DESCRIPTION}.gz"
 _REPEAT, _CRASH, _PRUNED = "_meta/repeat.json", "_meta/crash.txt", "_meta/pruned.json"
 _SESSIONS, _FILMS = "_meta/sessions", f"{VIDEO}/index.json"
+_PENDING = "_meta/pending.rows"
 _SESSION = re.compile(rf"{_SESSIONS}/\d{{5,}}\.json")
 MOST_CRASH = 64 << 10
 """Bytes of a crash's stacks that are read."""
@@ -136,6 +137,26 @@ class LifetimeFolder:
         self._signed, self._over = now, over
         sign = {"time": time.time(), "host": socket.gethostname()}
         self.store.put(_PROGRESS, to_json({**values, **sign}), durable=False)
+
+    def pending(self) -> bytes:
+        """The rows that were not committed yet when they were last shown; empty if there are none. They
+        are to be looked at, and count for nothing: whoever resumes the lifetime computes them again."""
+        try:
+            return self.store.get(_PENDING)
+        except StoreError:
+            return b""
+
+    @property
+    def show_every(self) -> float:
+        """Seconds between two looks at rows that are not committed."""
+        return 12 * PACE if self.remote else PACE
+
+    def write_pending(self, data: bytes) -> None:
+        """Show rows that are not committed yet in place of those shown before. Never fsynced."""
+        if data:
+            self.store.put(_PENDING, data, durable=False)
+        elif _PENDING in self.store.list("_meta"):
+            self.store.delete(_PENDING)
 
     def last_sign(self) -> float | None:
         """When it gave its last sign of life, by its own clock, in seconds since 1970."""
@@ -285,6 +306,7 @@ class LifetimeFolder:
     def version(self) -> str:
         """Changes when there is something new to show: rows, an error, films."""
         seen = hashlib.sha256("\n".join(self.store.list(journal.FOLDER)).encode())
+        seen.update(f"{self.store.sizes('_meta').get(_PENDING)}".encode())
         for name in (_ERROR, _FILMS):
             try:
                 seen.update(self.store.get(name, side.LONGEST))
@@ -358,7 +380,8 @@ class LifetimeFolder:
             why for name, shape in shapes.items() if (why := side.problem(self.store, name, shape))
         ]
         there = (*self.store.list("_meta"), *self.store.list(_SESSIONS))
-        strange = [n for n in there if n not in {_DESCRIPTION, _DESCRIPTION_GZ, LOCK, *shapes}]
+        known = (_DESCRIPTION, _DESCRIPTION_GZ, LOCK, _PENDING)
+        strange = [n for n in there if n not in {*known, *shapes}]
         return problems + [f"{self.store.where(n)} is no file of a run's" for n in strange]
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,24 @@ class Lifetime:
         tables = list(self.tables(columns))
         if not tables:
             raise StoreError(f"{self.path} has no committed rows yet")
+        return pa.concat_tables(tables, promote_options="default")
+
+    def shown(self, columns: Sequence[str]) -> pa.Table:
+        """Some columns of all rows that can be seen now: the committed ones, and those that a running
+        lifetime shows before it commits them. StoreError if there are none."""
+        tables = list(self.tables(columns))
+        count = sum(c.count for c in self.commits)
+        data = self.folder.pending()
+        # Nothing depends on these rows, so that damage is not worth a word.
+        with suppress(pa.ArrowException, OSError, KeyError, IndexError, AttributeError):
+            if data and rows.owners(data) == {self.owner}:
+                table = rows.decode(data, columns)
+                new = table["exp"].to_pylist()
+                # From the next after the last committed one on; not if a commit came between.
+                if count in new:
+                    tables.append(table.slice(new.index(count)))
+        if not tables:
+            raise StoreError(f"{self.path} has no rows yet")
         return pa.concat_tables(tables, promote_options="default")
 
     def rows(self) -> list[rows.Row]:
@@ -288,6 +307,12 @@ class LifetimeLog:
         if manifest is not None:
             self._held.append(commit)
             self._thin()
+
+    def show(self, pending: Sequence[rows.Row]) -> None:
+        """Let others see rows that are not committed yet; none removes what was shown."""
+        data = rows.encode(pending, *self.identity) if pending else b""
+        with suppress(StoreError):  # No row depends on it.
+            self.folder.write_pending(data)
 
     def _put(self, name: str, data: Data) -> None:
         """Write an object under a name that only this session uses."""

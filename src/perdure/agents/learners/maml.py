@@ -302,6 +302,8 @@ class MAMLAgent(TorchAgent):
             self.stage_data([rows_at(trial, k) for trial in self.trials])
             for k in range(self.settings.inner_steps + 1)
         ]
+        for trial in self.trials:
+            self.probe_inputs(to_tensor(trial["obs"], self.device))
         self.trials = []
         with torch.no_grad():
             old = self.net.terms(stages[-1]["obs"], self.adapt(stages))
@@ -343,6 +345,10 @@ class MAMLAgent(TorchAgent):
             total += to_float(value)
         self.optimizer.step()
         return total
+
+    def predict(self, batch: Minibatch) -> Tensor:
+        """What the policy says that all trials begin with."""
+        return self.net.terms(batch["obs"].unsqueeze(0), [w.unsqueeze(0) for w in self.weights])
 
     def objective(self, stages: Sequence[Minibatch]) -> Tensor:
         """PPO's clipped objective of the adapted policies, as a function of the weights that they
@@ -390,10 +396,13 @@ class MAMLAgent(TorchAgent):
             out |= self.optimizer.state("optimizer")
         for k, trial in enumerate(self.trials):
             out |= {f"trial{k}.{name}": column.copy() for name, column in trial.items()}
+        out |= {} if self.probe is None else self.probe.state()
         out |= {f"learned.{name}": np.array(v) for name, v in (self.learned or {}).items()}
         return out
 
     def load(self, state: State) -> None:
+        if self.probe is not None:  # Before the weights it began with are gone.
+            self.probe.load(state)
         unpack(self.net, "net", state)
         if self.optimizer is not None:
             self.optimizer.load("optimizer", state)

@@ -132,6 +132,7 @@ class TRPOAgent(TorchAgent):
         """One step of the policy, some of the critic; then forget the rollout. ``progress`` is the
         part of the exposure that is done."""
         data = self.rollout_data()
+        self.probe_inputs(data["obs"])
         measures = self.step(data)
         if self.critic is not None:
             measures["value_loss"] = self.fit(self.critic, data, progress)
@@ -161,6 +162,13 @@ class TRPOAgent(TorchAgent):
             "advantages": advantages,
             "returns": returns,
         }
+
+    def predict(self, batch: Minibatch) -> Tensor:
+        outputs: Tensor = self.actor(batch["obs"])
+        return outputs
+
+    def predict_values(self, batch: Minibatch) -> Tensor | None:
+        return self.critic(batch["obs"]) if self.critic is not None else None
 
     # The policy.
 
@@ -212,9 +220,12 @@ class TRPOAgent(TorchAgent):
 
     def state(self) -> dict[str, Array]:
         moments = self.optimizer.state("optimizer") if self.optimizer is not None else {}
-        return {**pack(self.net, "net"), **moments, **self.rows.state()}
+        probe = {} if self.probe is None else self.probe.state()
+        return {**pack(self.net, "net"), **moments, **self.rows.state(), **probe}
 
     def load(self, state: State) -> None:
+        if self.probe is not None:  # Before the weights it began with are gone.
+            self.probe.load(state)
         unpack(self.net, "net", state)
         if self.optimizer is not None:
             self.optimizer.load("optimizer", state)

@@ -34,9 +34,15 @@ class AdaptablePolicy(nn.Module):
     def terms(self, x: Tensor, weights: Weights) -> Tensor:
         """(tasks, rows, inputs) to what fixes the distribution of each row, (tasks × rows, numbers)."""
         layers = weights[1:] if self.spread else weights
-        for k in range(0, len(layers), 2):
+        k = 0
+        while k < len(layers):
             x = torch.baddbmm(layers[k + 1].unsqueeze(1), x, layers[k].transpose(1, 2))
-            if k + 2 < len(layers):
+            k += 2
+            if k < len(layers) and layers[k].dim() == 2:  # A layer norm has no matrix.
+                scale, shift = (p.unsqueeze(1) for p in layers[k : k + 2])
+                x = nn.functional.layer_norm(x, x.shape[-1:]) * scale + shift
+                k += 2
+            if k < len(layers):
                 x = torch.tanh(x)
         if self.spread:
             x = torch.cat([x, weights[0].unsqueeze(1).expand_as(x)], 2)

@@ -71,7 +71,9 @@ class TorchAgent(Agent):
     that a seed means the same everywhere; what is saved are arrays.
     """
 
-    measures_plasticity: ClassVar[bool] = False
+    net: nn.Module
+    rehearses: ClassVar[bool] = False
+    """Whether it can learn random answers by steps of its own optimiser, which tells trainability."""
 
     def __init__(
         self, setup: Setup, device: str = "auto", plasticity: int = 0, trainability: int = 0
@@ -79,12 +81,39 @@ class TorchAgent(Agent):
         super().__init__(setup)
         check_spaces(type(self), setup)
         self.device = resolve_device(device)
-        if plasticity and not self.measures_plasticity:
+        if trainability and not self.rehearses:
             raise SpecError(
-                f"{type(self).__name__} has no measures of plasticity: leave plasticity= out"
+                f"{type(self).__name__}: trainability is told by steps of an optimiser down a loss on rows, "
+                "and this learner takes others; the other measures of plasticity are there without it"
             )
         self.probing = (plasticity, trainability)
         """Rows that plasticity is measured on, and steps that random answers are learned in."""
+
+    @cached_property
+    def probe(self) -> PlasticityProbe | None:
+        """What measures plasticity, if that is asked for. Made before anything is learned."""
+        return PlasticityProbe(self, *self.probing) if self.probing[0] else None
+
+    def probe_inputs(self, obs: Tensor) -> None:
+        """Show the probe what is learned from, where there is nothing but inputs to be kept."""
+        if self.probe is not None:
+            self.probe.collect(new_rows({"obs": obs}))
+
+    def diagnose(self) -> Measures | None:
+        return None if self.probe is None else self.probe.measure()
+
+    def predict(self, batch: Minibatch) -> Tensor:
+        """The network's differentiable outputs for ``batch["obs"]``."""
+        raise NotImplementedError(f"{type(self).__name__} predicts nothing for rows")
+
+    def predict_values(self, batch: Minibatch) -> Tensor | None:
+        """What the critics give for a minibatch, where there are networks of them."""
+        return None
+
+    @property
+    def flat_weights(self) -> Tensor:
+        """All that is learned, as one vector."""
+        return torch.cat([p.detach().reshape(-1) for p in self.net.parameters()])
 
 
 class TorchLearner(TorchAgent):
@@ -94,8 +123,7 @@ class TorchLearner(TorchAgent):
     and ``step``, keep rows and predictions of the past, and mask or copy parameters in place.
     """
 
-    measures_plasticity = True
-    net: nn.Module
+    rehearses = True
     optimizer: Optimizer
     inputs: Inputs
     """How it reads observations."""
@@ -123,10 +151,9 @@ class TorchLearner(TorchAgent):
     """What the last loss made on its way, where it did: its ``predictions``, the ``features`` they
     were read from. They save a strategy a second pass through the network."""
 
-    @cached_property
-    def probe(self) -> PlasticityProbe | None:
-        """What measures plasticity, if that is asked for. Made before anything is learned."""
-        return PlasticityProbe(self, *self.probing) if self.probing[0] else None
+    @property
+    def flat_weights(self) -> Tensor:
+        return self.optimizer.weights
 
     def minibatch(self, examples: Examples) -> Minibatch:
         """Examples as the loss takes them; a learner of data writes it with :meth:`labelled`."""
@@ -153,10 +180,6 @@ class TorchLearner(TorchAgent):
     @abstractmethod
     def predict(self, batch: Minibatch) -> Tensor:
         """The network's differentiable outputs for ``batch["obs"]``: what distillation keeps."""
-
-    def predict_values(self, batch: Minibatch) -> Tensor | None:
-        """What the critics give for a minibatch, where there are networks of them."""
-        return None
 
     def predict_heads(self, batch: Minibatch) -> Tensor:
         """What every head predicts, (rows, heads, outputs)."""
@@ -185,9 +208,6 @@ class TorchLearner(TorchAgent):
             self.probe.collect(rows)
         if self.strategy is not None:
             self.strategy.collect(rows)
-
-    def diagnose(self) -> Measures | None:
-        return None if self.probe is None else self.probe.measure()
 
     def enter(self, ctx: Context) -> None:
         if ctx.learning and ctx.event == "block":

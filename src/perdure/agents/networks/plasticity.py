@@ -40,7 +40,7 @@ from perdure.agents.networks.units import Activations, by_unit
 from perdure.types import Array, State
 
 if TYPE_CHECKING:
-    from perdure.agents.networks.learner import NewRows, TorchLearner
+    from perdure.agents.networks.learner import NewRows, TorchAgent, TorchLearner
 
 REDO_THRESHOLD = 0.025
 DOHARE_SHARE = 0.01
@@ -91,11 +91,11 @@ def srank(singular: Array, share: float = SRANK_SHARE) -> float:
 class PlasticityProbe:
     """Measures a learner on the rows it learned first."""
 
-    def __init__(self, learner: TorchLearner, rows: int, trainability: int) -> None:
+    def __init__(self, learner: TorchAgent, rows: int, trainability: int) -> None:
         self.learner, self.capacity, self.steps = learner, rows, trainability
         self.rows: dict[str, Tensor] = {}
         # No part of the state: whoever makes the agent again begins with the same weights.
-        self.birth = learner.optimizer.weights.clone()
+        self.birth = learner.flat_weights.clone()
         self.buffers = {n: b.clone() for n, b in learner.net.named_buffers()}
 
     @property
@@ -119,7 +119,7 @@ class PlasticityProbe:
         was."""
         if not self.rows:
             return {}
-        learner, optimizer = self.learner, self.learner.optimizer
+        learner = self.learner
         training = learner.net.training
         learner.net.eval()
         with torch.no_grad(), Activations() as policy:
@@ -138,24 +138,32 @@ class PlasticityProbe:
             out["effective_rank"] = effective_rank(singular)
             out["stable_rank"] = stable_rank(singular)
             out["srank"] = srank(singular)
-        weights = optimizer.weights
+        weights = learner.flat_weights
         out["weight_norm"] = to_float(torch.linalg.vector_norm(weights))
         moved = torch.linalg.vector_norm(weights - self.birth)
         out["weight_distance"] = to_float(moved) / math.sqrt(weights.numel())
-        if learner.replayable:
+        own = self._by_steps()
+        if own is not None and own.replayable:
+            optimizer = own.optimizer
             before = optimizer.grads.clone()
             optimizer.zero_grad()
-            learner.loss(self.rows)[0].backward()  # type: ignore[no-untyped-call]
+            own.loss(self.rows)[0].backward()  # type: ignore[no-untyped-call]
             out["gradient_norm"] = to_float(torch.linalg.vector_norm(optimizer.grads))
             optimizer.grads.copy_(before)
         learner.net.train(training)
-        if self.steps:
-            out["trainability"] = self._trainability()
+        if self.steps and own is not None:
+            out["trainability"] = self._trainability(own)
         return {f"plasticity.{name}": value for name, value in out.items()}
 
-    def _trainability(self) -> float:
+    def _by_steps(self) -> TorchLearner | None:
+        """The learner, if it is one that learns by steps of an optimiser down a loss."""
+        from perdure.agents.networks.learner import TorchLearner
+
+        return self.learner if isinstance(self.learner, TorchLearner) else None
+
+    def _trainability(self, learner: TorchLearner) -> float:
         """The loss that is left of random answers from birth, over that from here."""
-        learner, optimizer = self.learner, self.learner.optimizer
+        optimizer = learner.optimizer
         saved = optimizer.state("saved")
         weights, grads = optimizer.weights.clone(), optimizer.grads.clone()
         buffers = {n: b.clone() for n, b in learner.net.named_buffers()}
@@ -165,17 +173,19 @@ class PlasticityProbe:
         else:
             drawn = learner.rng.standard_normal(tuple(outputs.shape)).astype(np.float32)
         answers = to_tensor(drawn, learner.device)
-        now = self._fit(weights, buffers, answers)
-        then = self._fit(self.birth, self.buffers, answers)
-        self._set(weights, buffers)
+        now = self._fit(learner, weights, buffers, answers)
+        then = self._fit(learner, self.birth, self.buffers, answers)
+        _set(learner, weights, buffers)
         optimizer.grads.copy_(grads)
         optimizer.load("saved", saved)
         return then / now
 
-    def _fit(self, weights: Tensor, buffers: dict[str, Tensor], answers: Tensor) -> float:
+    def _fit(
+        self, learner: TorchLearner, weights: Tensor, buffers: dict[str, Tensor], answers: Tensor
+    ) -> float:
         """The loss that the steps leave, from these weights."""
-        learner, optimizer = self.learner, self.learner.optimizer
-        self._set(weights, buffers)
+        optimizer = learner.optimizer
+        _set(learner, weights, buffers)
         optimizer.forget()
         optimizer.current_lr = optimizer.lr
         logits = learner.predicts == "logits"
@@ -193,11 +203,6 @@ class PlasticityProbe:
         with torch.no_grad():
             return to_float(loss())
 
-    def _set(self, weights: Tensor, buffers: dict[str, Tensor]) -> None:
-        self.learner.optimizer.weights.copy_(weights)
-        for name, buffer in self.learner.net.named_buffers():
-            buffer.copy_(buffers[name])
-
     def state(self) -> dict[str, Array]:
         """The rows."""
         return {f"plasticity.{name}": to_array(v).copy() for name, v in self.rows.items()}
@@ -210,3 +215,9 @@ class PlasticityProbe:
             if k.startswith("plasticity.")
         }
         self.rows = {name: to_tensor(v, self.learner.device) for name, v in mine.items()}
+
+
+def _set(learner: TorchLearner, weights: Tensor, buffers: dict[str, Tensor]) -> None:
+    learner.optimizer.weights.copy_(weights)
+    for name, buffer in learner.net.named_buffers():
+        buffer.copy_(buffers[name])

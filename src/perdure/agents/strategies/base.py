@@ -51,6 +51,12 @@ NEEDS: dict[str, tuple[Callable[[Offers], bool], str]] = {
         lambda learner: not learner.sequences,
         "its minibatches are sequences, and this strategy reads one prediction for each row",
     ),
+    "units": (
+        lambda learner: not learner.sequences,
+        "its units are recurrent, or shared by the steps of a sequence: to cut off what leads out of one and "
+        "make it new is not defined where that leads into itself at the next step. shrink_perturb, l2_init "
+        "and layer_norm=true work with it",
+    ),
     "one head": (
         lambda learner: learner.heads == 1,
         "it has a head for each task, and this strategy makes inputs that belong to none",
@@ -59,7 +65,7 @@ NEEDS: dict[str, tuple[Callable[[Offers], bool], str]] = {
         lambda learner: learner.rows_tell_task,
         "its minibatches are not drawn from every task, nor say which one a row is of",
     ),
-    "units": (
+    "layers": (
         lambda learner: learner.plain_layers,
         "its network is not of plain layers, in which each unit has weights in and out of its own",
     ),

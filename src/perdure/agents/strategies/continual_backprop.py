@@ -27,7 +27,7 @@ from perdure.types import Array, State
 class ContinualBackprop(Strategy):
     """Keeps the utility and the age of every hidden unit."""
 
-    needs = ("rows", "units")
+    needs = ("units", "layers")
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ from perdure.types import Array, State
 class ReDo(Strategy):
     """Looks for dormant units now and then, and makes them new."""
 
-    needs = ("rows", "units")
+    needs = ("units", "layers")
 
     def __init__(self, learner: TorchLearner, threshold: float = 0.1, period: int = 1000) -> None:
         super().__init__(learner)

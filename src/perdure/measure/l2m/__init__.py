@@ -61,7 +61,7 @@ _UNITS = {
     "ft_ratio": "ratio", "bt_ratio": "ratio", "rp": "ratio to the expert",
     "se": "ratio to the expert", "rt": "experiences", "ets": "experiences",
 }  # fmt: skip
-_KEEPING = ("pm", "pm_tlp")
+_KEEPING = ("pm", "pm_tlp", "bt", "bt_ratio")
 """Of what was learned: who learned nothing loses nothing."""
 
 CORE = ("l2m.pm", "l2m.ft", "l2m.bt", "l2m.rp", "l2m.se")

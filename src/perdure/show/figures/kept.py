@@ -5,32 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from perdure.show.figures.style import (
-    GREY,
-    NORMAL,
-    PAGE,
-    SMALL,
-    Drawn,
-    limits,
-    new,
-    several,
-    short,
-    short_names,
-)
+from perdure.show.figures import style
 from perdure.show.report.hero import hero
 from perdure.show.report.numbers import Record
 from perdure.show.report.study import Study
 
-HUES = {"lost": "#c2570c", "gained": "#2166ac", "held": "#2166ac", "never": GREY}
+MANY = 5
+"""More agents than this have lower rows."""
+HUES = {"lost": "#c2570c", "gained": "#2166ac", "held": "#2166ac", "never": style.GREY}
 
 
-def kept(study: Study) -> Iterator[Drawn]:
+def kept(study: Study) -> Iterator[style.Drawn]:
     """Who kept most is at the top; a dot that has fallen below its ring shows what was forgotten."""
     found = hero(study)
     agents = found["agents"]
     if not agents:
         return
-    figure = new(PAGE, 0.75 + 0.62 * len(agents))
+    figure = style.new(style.PAGE, 0.85 + (0.62 if len(agents) <= MANY else 0.4) * len(agents))
     grid = figure.subplots(len(agents), 1, squeeze=False, sharex=True)
     for row, axes in zip(agents, grid[:, 0], strict=True):
         axes.grid(axis="y")
@@ -39,21 +30,23 @@ def kept(study: Study) -> Iterator[Drawn]:
                 _dumbbell(axes, j, cell)
         for j, at in enumerate(_chance(found)):
             if at is not None:
-                axes.plot([j - 0.35, j + 0.35], [at, at], ":", color=GREY, linewidth=0.9)
-        limits(axes, study.bounds)
+                axes.plot([j - 0.35, j + 0.35], [at, at], ":", color=style.GREY, linewidth=0.9)
+        style.limits(axes, study.bounds)
         ends = f"{row['learned']['value']:.2f} → {row['kept']['value']:.2f}"
-        axes.set_ylabel(f"{short(row['agent'], 16)}\n{ends}", rotation=0, ha="right", va="center")
+        axes.set_ylabel(
+            f"{style.short(row['agent'], 16)}\n{ends}", rotation=0, ha="right", va="center"
+        )
         axes.spines["bottom"].set_visible(False)
         axes.tick_params(axis="x", length=0)
         axes.locator_params(axis="y", nbins=2)
-    names = list(short_names(found["tasks"], 20).values())
+    names = list(style.short_names(found["tasks"], 20).values())
     lean = {"rotation": 35, "ha": "right"} if len(names) > 5 else {}
-    grid[-1, 0].set_xticks(range(len(names)), names, fontsize=SMALL, **lean)
+    grid[-1, 0].set_xticks(range(len(names)), names, fontsize=style.SMALL, **lean)
     grid[-1, 0].set_xlim(-0.6, len(names) - 0.4)
-    counts = several([row["n"] for row in agents])
+    counts = style.several([row["n"] for row in agents])
     label = f"{study.measure}: ring right after learning, dot at the end of life ({counts})"
-    figure.supxlabel(label, fontsize=NORMAL)
-    yield Drawn("kept", figure, {"": _table(found)})
+    figure.supxlabel(label, fontsize=style.NORMAL)
+    yield style.Drawn("kept", figure, {"": _table(found)})
 
 
 def _dumbbell(axes: Any, x: int, cell: Record) -> None:

@@ -147,33 +147,56 @@ def spread_out(n: int) -> Any:
     return 0.16 * ((np.arange(n) * 0.618) % 1.0 - 0.5) if n > 1 else np.zeros(n)
 
 
+BANDS = 3
+"""Bands of so many agents can be told apart in one picture; more have a panel each."""
+
+
 def profiles(study: Study) -> Iterator[Drawn]:
-    """The share of final scores above a threshold, with its band over whole lifetimes."""
+    """The share of final scores above a threshold, with its band over whole lifetimes. Many agents have a
+    panel each, where the others are faint: of few lifetimes bands are wide, and would hide each other."""
     found = data.profiles(study)
     if not found:
         return
-    agents = list(dict.fromkeys(r["agent"] for r in found))
-    figure = new(COLUMN, 2.2 + 0.16 * -(-len(agents) // 3))
-    axes = figure.subplots()
-    axes.grid()
-    for agent in agents:
-        own = [r for r in found if r["agent"] == agent]
-        style = study.agent_styles[agent]
-        x = [r["threshold"] for r in own]
-        axes.plot(
-            x, [r["share"] for r in own], color=style.light, linestyle=dash(style), linewidth=1.2,
-            drawstyle="steps-post",
-        )  # fmt: skip
-        axes.fill_between(x, [r["low"] for r in own], [r["high"] for r in own],
-                          color=style.light, alpha=0.08, linewidth=0, step="post")  # fmt: skip
-        for edge in ("low", "high"):
-            axes.plot(x, [r[edge] for r in own], color=style.light, linewidth=0.4, alpha=0.6,
-                      linestyle=dash(style), drawstyle="steps-post")  # fmt: skip
-    axes.set_ylim(-0.02, 1.02)
-    axes.set_xlabel(f"final {short(study.measure, 20)} τ ({several([r['n'] for r in found])})")
-    axes.set_ylabel("share of scores above τ")
-    agents_legend(figure, study, agents, lines=True)
+    by_agent = {a: [r for r in found if r["agent"] == a] for a in {r["agent"]: None for r in found}}
+    agents, together = list(by_agent), len(by_agent) <= BANDS
+    columns = 1 if together else min(4, len(agents))
+    rows = 1 if together else -(-len(agents) // columns)
+    figure = new(COLUMN if together else PAGE, 2.4 if together else 0.4 + 1.35 * rows)
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    panels = [(grid[0, 0], agents)] if together else [
+        (axes, [a]) for axes, a in zip(grid.flat, agents, strict=False)
+    ]  # fmt: skip
+    for axes, own in panels:
+        axes.grid()
+        for agent in agents:
+            if agent not in own:
+                _share(axes, by_agent[agent], GREY, "-", 0.5, 0.35)
+        for agent in own:
+            style, line = study.agent_styles[agent], by_agent[agent]
+            _share(axes, line, style.light, dash(style) if together else "-", 1.4, 1.0)
+            axes.fill_between([r["threshold"] for r in line], [r["low"] for r in line],
+                              [r["high"] for r in line], color=style.light, alpha=0.14, linewidth=0,
+                              step="post")  # fmt: skip
+        if not together:
+            axes.set_title(short(own[0], 18))
+        axes.set_ylim(-0.02, 1.02)
+        axes.locator_params(nbins=4)
+    for axes in list(grid.flat)[len(panels) :]:
+        axes.set_visible(False)
+    label = f"final {short(study.measure, 20)} τ ({several([r['n'] for r in found])})"
+    figure.supxlabel(label, fontsize=NORMAL)
+    figure.supylabel("share of scores above τ", fontsize=NORMAL)
+    if together:
+        agents_legend(figure, study, agents, lines=True, where="upper")
     yield Drawn("profiles", figure, {"": found})
+
+
+def _share(
+    axes: Axes, line: Sequence[Record], colour: str, style: Any, width: float, alpha: float
+) -> None:
+    x, y = [r["threshold"] for r in line], [r["share"] for r in line]
+    axes.plot(x, y, color=colour, linestyle=style, linewidth=width, alpha=alpha,
+              drawstyle="steps-post")  # fmt: skip
 
 
 def improvement(study: Study) -> Iterator[Drawn]:
@@ -201,26 +224,37 @@ def improvement(study: Study) -> Iterator[Drawn]:
 
 
 def aggregates(study: Study) -> Iterator[Drawn]:
-    """Mean and interquartile mean of the final scores over lifetimes × tasks."""
+    """Mean and interquartile mean of the final scores over lifetimes × tasks, the best at the top; beside the
+    mean a dot for each lifetime, which say more of three than an interval does."""
     found = data.distributions(study)["aggregates"]
     if not found:
         return
     statistics = list(dict.fromkeys(r["statistic"] for r in found))
-    agents = list(dict.fromkeys(r["agent"] for r in found))
-    figure = new(COLUMN, 0.75 + 0.19 * len(agents))
+    means = {r["agent"]: r["value"] for r in found if r["statistic"] == "mean"}
+    agents = sorted(means, key=lambda a: (isnan(means[a]), -means[a]))
+    lives = {a: scores.mean(axis=1) for a, scores in data.final_scores(study)[1].items()}
+    figure = new(COLUMN, 0.75 + 0.24 * len(agents))
     panels = figure.subplots(1, len(statistics), squeeze=False, sharey=True)[0]
     for axes, statistic in zip(panels, statistics, strict=True):
         axes.grid(axis="x")
         for k, agent in enumerate(agents):
             own = [r for r in found if (r["statistic"], r["agent"]) == (statistic, agent)]
             _dots(axes, study, agent, own, [k])
-        axes.set_title(statistic)
+            if statistic == "mean":
+                dots = lives[agent][~np.isnan(lives[agent])]
+                style = study.agent_styles[agent]
+                axes.plot(dots, k + 0.28 + spread_out(len(dots)), "o", color=style.light, alpha=0.5,
+                          markersize=2.2)  # fmt: skip
+        axes.set_title("mean; dot: a lifetime" if statistic == "mean" else "interquartile mean")
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
         axes.locator_params(axis="x", nbins=4)
+        if study.bounds:
+            low, high = study.bounds
+            axes.set_xlim(low - 0.04 * (high - low), high + 0.04 * (high - low))
     panels[0].set_yticks(range(len(agents)), [short(a, 18) for a in agents])
     panels[0].set_ylim(len(agents) - 0.5, -0.5)
-    label = f"final {short(study.measure, 20)} ({several([r['n'] for r in found])})"
+    label = f"final {short(study.measure, 20)}, 95 % interval ({several([r['n'] for r in found])})"
     figure.supxlabel(label, fontsize=NORMAL)
     yield Drawn("aggregates", figure, {"": found})
 

@@ -102,7 +102,7 @@ def single_lifetimes(study: Study) -> list[Record]:
     left = SINGLES
     for schedule in study.schedules:
         bins = bins_of(study, schedule)
-        for name in _in_turn(study, schedule):
+        for name in in_turn(study, schedule.names):
             timeline, life = study.timelines[name], study.by_name[name]
             place = {"lifetime": name, "agent": life.agent, "seed": life.seed}
             place |= {"schedule": schedule.number, "finished": timeline.ended}
@@ -128,12 +128,12 @@ def _pick(record: Record, *same: str, **renamed: str) -> Record:
     return {k: record[k] for k in same} | {new: record[old] for old, new in renamed.items()}
 
 
-def _in_turn(study: Study, schedule: Schedule) -> list[str]:
+def in_turn(study: Study, names: Sequence[str]) -> list[str]:
     """The lifetimes so that each agent's first come first."""
     by_agent: dict[str, list[str]] = {}
-    for name in schedule.names:
+    for name in names:
         by_agent.setdefault(study.by_name[name].agent, []).append(name)
-    longest = max(map(len, by_agent.values()))
+    longest = max(map(len, by_agent.values()), default=0)
     return [names[i] for i in range(longest) for names in by_agent.values() if i < len(names)]
 
 
@@ -204,6 +204,8 @@ def _scores(study: Study, name: str) -> Matrix:
     """Every evaluation of a lifetime, as if nothing were before deployment or a probe."""
     history = study.timelines[name].history
     odd = history.adapt | history.before
+    if study.measure not in history.columns:
+        return Matrix(history.tasks, (), (), np.zeros((0, len(history.tasks))), ())
     if name in study.matrices and not odd.any():
         return study.matrices[name]
     nowhere = np.zeros(len(history), bool)

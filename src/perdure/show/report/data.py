@@ -18,6 +18,7 @@ from perdure.show.colours import Style
 from perdure.show.names import task_labels
 from perdure.show.report.benchmarks import benchmarks
 from perdure.show.report.curves import lifetime_curves, single_lifetimes, tidy
+from perdure.show.report.episodes import episodes
 from perdure.show.report.experts import expert_curves
 from perdure.show.report.facts import method, outline, unmeasured
 from perdure.show.report.headline import everything, headline
@@ -29,6 +30,7 @@ from perdure.show.report.study import Study
 __all__ = [
     "benchmarks",
     "distributions",
+    "episodes",
     "everything",
     "expert_curves",
     "final_scores",
@@ -52,7 +54,7 @@ __all__ = [
 def page_data(study: Study) -> dict[str, Any]:
     """What the page's charts are drawn from. Tables are packed by columns."""
     curves, experts, matrix = lifetime_curves(study), expert_curves(study), matrices(study)
-    spread, labels = distributions(study), task_labels(study.tasks)
+    spread, labels, played = distributions(study), task_labels(study.tasks), episodes(study)
     return {
         "measure": study.measure,
         "bounds": study.bounds,
@@ -78,6 +80,8 @@ def page_data(study: Study) -> dict[str, Any]:
         "improvement": rounded(improvement(study)),
         "orders": rounded(orders(study)),
         "benchmarks": rounded(benchmarks(study)),
+        "played": played["lifetimes"],
+        "episodes": packed(played["rows"], 3),
     }
 
 

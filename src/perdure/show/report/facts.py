@@ -139,7 +139,7 @@ def unmeasured(study: Study) -> dict[str, Any]:
             if name not in named and why != WAITING
         ],
         "running": sum(x.status == "running" for x in study.lifetimes),
-        "waiting": sum(max(f.planned - begun[f.label], 0) for f in study.folders),
+        "waiting": sum(max(len(f.jobs) - begun[f.label], 0) for f in study.folders),
     }  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from perdure.show.measured import ranked, significant, untested
 from perdure.show.names import task_labels
 from perdure.show.report.numbers import LEVEL, Record, estimate
 from perdure.show.report.study import Study
+from perdure.show.rounding import bounded_places
 
 FEW = 9
 """So many metrics are all headlines."""
@@ -103,7 +104,7 @@ def _described(metric: Metric, measure: str = "") -> Record:
     return {
         "metric": metric.name, "title": title(metric), "about": metric.about, "plain": plain,
         "better": metric.better, "unit": metric.unit_with(measure),
-        "within": max(map(abs, metric.bounds_with(measure) or (9.0,))) <= 1,
+        "places": bounded_places(metric.bounds_with(measure)),
     }  # fmt: skip
 
 

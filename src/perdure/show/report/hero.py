@@ -7,6 +7,7 @@ from math import isfinite, isnan
 from typing import Any
 
 from perdure.measure.kept import KeptAgent, KeptTask, in_words, sentence, verdict
+from perdure.measure.outlines import stored_blocks
 from perdure.show.names import task_labels
 from perdure.show.report.numbers import Record, estimate
 from perdure.show.report.study import Folder, Study
@@ -22,8 +23,10 @@ def hero(study: Study) -> dict[str, Any]:
     found = study.results.kept
     running = [a for a in found if not a.chance]
     if not running:
-        return {"verdict": "", "agents": [], "chance": [], "tasks": [], "scale": [0.0, 1.0]}
-    scale = study.bounds or _scale(found)
+        return {"verdict": "", "agents": [], "chance": [], "tasks": [], "scale": [0.0, 1.0],
+                "pale": ""}  # fmt: skip
+    means = [v for a in found for t in a.tasks for v in (t.before, t.learned.value, t.kept.value)]
+    scale = study.bounds or scale_of(means)
     there = {t.task for a in running for t in a.tasks}
     tasks = [t for t in study.tasks if t in there]
     labels = task_labels(study.tasks)
@@ -33,19 +36,24 @@ def hero(study: Study) -> dict[str, Any]:
         "chance": [_chance(a, tasks, scale) for a in found if a.chance],
         "tasks": tasks,
         "scale": list(scale),
+        "pale": _pale([t for a in running for t in a.tasks]),
     }
 
 
-def _scale(found: Sequence[KeptAgent]) -> tuple[float, float]:
-    """From the lowest to the highest mean, with 0 where it is near."""
-    values = [
-        v
-        for a in found
-        for t in a.tasks
-        for v in (t.before, t.learned.value, t.kept.value)
-        if isfinite(v)
-    ]
-    low, high = min(values, default=0.0), max(values, default=1.0)
+def _pale(tasks: Sequence[KeptTask]) -> str:
+    """What the tasks have in common that could not be forgotten, as far as was seen."""
+    alone = {t.followed for t in tasks if not t.exposed}
+    said = {
+        False: "nothing was learned after it",
+        True: "not evaluated again after others were learned",
+    }
+    return ", or ".join(said[k] for k in sorted(alone))
+
+
+def scale_of(values: Sequence[float]) -> tuple[float, float]:
+    """From the lowest to the highest, with 0 where it is near."""
+    there = [v for v in values if isfinite(v)]
+    low, high = min(there, default=0.0), max(there, default=1.0)
     if 0 < low < 0.5 * high:
         low = 0.0
     return (low, high) if high > low else (low - 0.5, low + 0.5)
@@ -57,7 +65,7 @@ def _at(value: float, scale: tuple[float, float]) -> float:
     return round(100 * min(max((value - low) / (high - low), 0.0), 1.0), 1)
 
 
-def _ends(learned: float, kept: float, never: bool, scale: tuple[float, float]) -> Record:
+def place_ends(learned: float, kept: float, never: bool, scale: tuple[float, float]) -> Record:
     """Where the ends of a dumbbell are, and which way it goes."""
     change = (kept - learned) / (scale[1] - scale[0])
     way = "held" if abs(change) < HELD else "lost" if change < 0 else "gained"
@@ -78,7 +86,7 @@ def _agent(
         "sentence": sentence(a, labels).removeprefix(a.agent).strip(),
         "learned": estimate(a.learned),
         "kept": estimate(a.kept),
-        **_ends(a.learned.value, a.kept.value, a.nothing, scale),
+        **place_ends(a.learned.value, a.kept.value, a.nothing, scale),
         "tasks": [_cell(own[t], scale) if t in own else None for t in tasks],
     }
 
@@ -90,7 +98,8 @@ def _cell(t: KeptTask, scale: tuple[float, float]) -> Record:
         "learned": estimate(t.learned),
         "kept": estimate(t.kept),
         "exposed": t.exposed,
-        **_ends(t.learned.value, t.kept.value, t.never, scale),
+        "followed": t.followed,
+        **place_ends(t.learned.value, t.kept.value, t.never, scale),
     }
 
 
@@ -131,6 +140,10 @@ def options(study: Study) -> list[str]:
 def _learned(study: Study) -> str:
     """How tasks were learned: in turn, together, or neither."""
     spans = [s.summary for c in study.schedules for s in c.spans if s.summary.kind == "learn"]
-    if spans and all(len(s.tasks) == 1 for s in spans):
+    sizes = [len(s.tasks) for s in spans]
+    if study.lacking:  # Of lifetimes that are to come, the plan tells.
+        blocks = (b for f in study.folders for b in stored_blocks(f.curriculum))
+        sizes = [len(b.exposures) for b in blocks if b.kind == "learn"] or sizes
+    if sizes and all(n == 1 for n in sizes):
         return "in turn"
-    return "together" if spans and all(len(s.tasks) > 1 for s in spans) else ""
+    return "together" if sizes and all(n > 1 for n in sizes) else ""

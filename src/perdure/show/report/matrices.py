@@ -94,8 +94,10 @@ def transfer(study: Study) -> list[Record]:
 
 
 def forgetting(study: Study) -> list[Record]:
-    """What is gone of each task at the end of life: agent, task, value, low, high, n."""
-    return per_task(study, "summary.forgetting")
+    """What is gone of each task at the end of life: agent, task, value, low, high, n. Without who acts
+    at random, whose scores rise and fall by chance."""
+    chance = study.results.chance
+    return [r for r in per_task(study, "summary.forgetting") if r["agent"] not in chance]
 
 
 def per_task(study: Study, metric: str) -> list[Record]:

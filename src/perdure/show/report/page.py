@@ -20,9 +20,11 @@ from perdure.show.report.hero import hero, options
 from perdure.show.report.hero import title as titled
 from perdure.show.report.numbers import Record
 from perdure.show.report.plasticity import plasticity
+from perdure.show.report.running import running
 from perdure.show.report.section import PageSection, clean
 from perdure.show.report.study import Study
 from perdure.show.report.tables import benchmark_tables, number, order_table, spread_cells, table
+from perdure.show.rounding import seconds
 
 __all__ = ["TEMPLATES", "PageSection", "clean", "embedded", "number", "render"]
 
@@ -37,6 +39,7 @@ SCRIPTS = (
     "heatmaps",
     "rows",
     "benchmarks",
+    "episodes",
     "main",
 )
 STRIP = 400
@@ -57,6 +60,7 @@ def render(study: Study, *, title: str | None = None, sections: Sequence[PageSec
             "title": title or titled(study),
             "options": options(study),
             "hero": hero(study),
+            "live": running(study),
             "measure": study.measure,
             "outline": data.outline(study),
             "head": head | {"table": table(head)},
@@ -85,6 +89,7 @@ def render(study: Study, *, title: str | None = None, sections: Sequence[PageSec
         has=_has(charts),
         many_pairs=len(charts["improvement"]) > LONG,
         sections=(*plasticity(study), *sections),
+        films=any(s.id == "films" for s in sections),
         pictures=any(b["picture"] != "table" for b in charts["benchmarks"]),
         script=script,
         style=Markup(_styles(study) + (TEMPLATES / "report.css").read_text("utf-8")),
@@ -134,6 +139,7 @@ def _environment(study: Study) -> jinja2.Environment:
         "colour": lambda task: f"var(--t{places[task]})" if task in places else "var(--muted)",
         "ink": lambda agent: f"var(--a{agents.get(agent, 0)})",
         "span": _span,
+        "time": seconds,
         "seeds": _seeds,
         "budget": _budget,
         "minus": lambda text: _HYPHEN.sub("−", text),

@@ -98,8 +98,10 @@ def profiles(study: Study) -> list[Record]:
 def improvement(study: Study) -> list[Record]:
     """The probability that a lifetime of A ends above one of B, mean over tasks: a, b, value, low,
     high, n, paired, method. Pairs are by seed where both agents have the same seeds. None where no
-    pair has a value."""
+    pair has a value. Who acts at random is no contestant where there are two others."""
     _, scores = final_scores(study)
+    contestants = {a: s for a, s in scores.items() if a not in study.results.chance}
+    scores = contestants if len(contestants) > 1 else scores
     out = []
     for a, b in combinations(scores, 2):
         seeds = [[study.by_name[n].seed for n in study.of_agent(agent)] for agent in (a, b)]

@@ -14,6 +14,7 @@ from perdure.measure import sources
 from perdure.measure.l2m import paper
 from perdure.measure.matrix import Matrix, evaluation_matrix
 from perdure.measure.metric import MEASURE_BOUNDS, Metric, Score
+from perdure.measure.outlines import stored_blocks
 from perdure.measure.results import Results, measure_paper
 from perdure.show.colours import Style, agent_styles, task_styles
 from perdure.show.report.timeline import Schedule, Timeline, budgets, schedules, timeline
@@ -41,8 +42,8 @@ class Folder:
     spec: Mapping[str, Any]
     sessions: tuple[Mapping[str, Any], ...]
     """What each lifetime said of the machine it last ran on."""
-    planned: int
-    """Lifetimes that the run was to have, experts among them; 0 where unknown."""
+    jobs: tuple[str, ...]
+    """Lifetimes that the run was to have, experts among them; none where unknown."""
     repeats: Repeats = field(default_factory=Repeats)
     """What came of playing some episodes again."""
 
@@ -60,6 +61,8 @@ class LifetimeSummary:
     folder: str
     seed: int | None
     status: str
+    progress: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """Its last sign of life."""
     error: str = ""
     expert: str = ""
     curriculum: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -91,8 +94,12 @@ class Study:
 
     @cached_property
     def measure(self) -> str:
-        """The measure of performance."""
-        return self.results.measure or common_measure([*self.unfinished.values()])
+        """The measure of performance; before there is any row, what running lifetimes say of it. Empty
+        while nobody knows."""
+        there = [h for h in self.unfinished.values() if h.measure in h.columns]
+        said = (str(life.progress.get("measure") or "") for life in self.lifetimes)
+        found = common_measure(there) if there else next(filter(None, said), "")
+        return self.results.measure or found
 
     @cached_property
     def agents(self) -> tuple[str, ...]:
@@ -101,10 +108,18 @@ class Study:
 
     @cached_property
     def tasks(self) -> tuple[str, ...]:
-        """Every task of any lifetime, those that are learned first, in order of appearance."""
+        """Every task of any lifetime, those that are learned first, in order of appearance; and while
+        lifetimes are to come, those of the plan."""
         every = [*self.histories.values(), *self.unfinished.values()]
         learned = dict.fromkeys(t for h in every for t in h.learned_tasks)
-        return tuple(learned | dict.fromkeys(t for h in every for t in h.tasks))
+        seen = learned | dict.fromkeys(t for h in every for t in h.tasks)
+        if not self.lacking:
+            return tuple(seen)
+        plan = [
+            pair for f in self.folders for b in stored_blocks(f.curriculum) for pair in b.purposes
+        ]
+        taught = {e.task: None for what, e in plan if what == "learning"}
+        return tuple(learned | taught | seen | {e.task: None for _, e in plan})
 
     @cached_property
     def task_styles(self) -> dict[str, Style]:
@@ -140,6 +155,13 @@ class Study:
     def of_agent(self, agent: str) -> list[str]:
         """The agent's measured lifetimes, by seed."""
         return [n for n in self.histories if self.by_name[n].agent == agent]
+
+    def lifetime_folder(self, life: LifetimeSummary) -> LifetimeFolder | None:
+        """Where a lifelong lifetime of a run is; None of a log."""
+        if life.seed is None or life.expert:
+            return None
+        run = next(f.path for f in self.folders if f.label == life.folder)
+        return LifetimeFolder(run / life.base / str(life.seed))
 
     def scores(self, metric: str) -> dict[str, Score]:
         """A metric's score of each measured lifetime."""
@@ -254,7 +276,7 @@ def _lifetimes(label: str, found: sources.Found) -> list[LifetimeSummary]:
         return [LifetimeSummary(n, a, a, label, None, "done") for n, a in owners.items()]
     known: dict[str, Mapping[str, Any]] = {}
     return [
-        LifetimeSummary(i.id, i.agent, i.agent, label, i.seed, i.status, i.error, i.expert,
+        LifetimeSummary(i.id, i.agent, i.agent, label, i.seed, i.status, i.progress, i.error, i.expert,
                  _curriculum({} if i.expert or i.status == "damaged" else i.description, known))
         for i in Run(found.path).lifetimes()
     ]  # fmt: skip
@@ -271,11 +293,13 @@ def _curriculum(
 
 def _folder(path: Path, label: str, found: sources.Found) -> Folder:
     if not found.curricula:
-        return Folder(label, path, "", "", {}, {}, (), 0)
+        return Folder(label, path, "", "", {}, {}, (), ())
     run = Run(path)
     infos = [i for i in run.lifetimes() if i.status != "damaged"]
     described = next((i.description for i in infos if not i.expert), {})
-    curriculum = _curriculum(described, {})
+    curriculum = _curriculum(described, {}) or _curriculum(
+        {"curriculum": run.spec.get("outline")}, {}
+    )
     return Folder(
         label,
         path,
@@ -284,6 +308,6 @@ def _folder(path: Path, label: str, found: sources.Found) -> Folder:
         curriculum,
         run.spec,
         tuple(s for i in infos for s in LifetimeFolder(i.path).sessions()[-1:]),
-        len(run.folder.jobs()),
+        tuple(run.folder.jobs()),
         repeats(LifetimeFolder(i.path) for i in infos),
     )

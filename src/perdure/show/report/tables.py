@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import floor, isfinite, log10
+from math import isfinite
 from typing import Any
 
 from perdure.show.report.numbers import Record, rounded
-from perdure.show.rounding import number
+from perdure.show.rounding import column_places, number
 
 __all__ = [
     "benchmark_tables",
     "number",
     "order_table",
-    "places_of",
     "small_plot",
     "spread_cells",
     "table",
@@ -35,10 +34,15 @@ def table(found: Mapping[str, Any]) -> list[Record]:
             if isfinite(v)
         ]  # fmt: skip
         scale = (min(seen), max(seen)) if seen else (0.0, 1.0)
-        places = 2 if metric["within"] else places_of(cells)
+        places = metric["places"] or column_places(None, spans(cells))
         drawn = {c["agent"]: small_plot(c, scale) | {"places": places} for c in cells}
         out.append({**metric, "cells": drawn})
     return out
+
+
+def spans(cells: Sequence[Record]) -> list[tuple[float, float]]:
+    """The intervals of cells."""
+    return [(c["low"], c["high"]) for c in cells]
 
 
 def small_plot(cell: Record, scale: tuple[float, float]) -> Record:
@@ -57,13 +61,6 @@ def small_plot(cell: Record, scale: tuple[float, float]) -> Record:
     return {**cell, "dots": dots, "ends": ends, "mean": mean, "zero": zero}
 
 
-def places_of(cells: Sequence[Record]) -> int | None:
-    """Decimal places for a column: two digits of its middle half width, more would be noise."""
-    halves = [(c["high"] - c["low"]) / 2 for c in cells]
-    wide = sorted(h for h in halves if isfinite(h) and 1e-6 < h < 1e6)
-    return min(max(1 - floor(log10(wide[len(wide) // 2])), 0), 7) if wide else None
-
-
 def order_table(records: Sequence[Record]) -> dict[str, Any]:
     """Orders compared: rows of agent and order, a column a metric."""
     rows: dict[tuple[str, int], dict[str, Any]] = {}
@@ -79,7 +76,7 @@ def order_table(records: Sequence[Record]) -> dict[str, Any]:
         by_metric.setdefault(r["metric"], []).append(r)
     return {
         "rows": list(rows.values()),
-        "metrics": {metric: places_of(own) for metric, own in by_metric.items()},
+        "metrics": {metric: column_places(None, spans(own)) for metric, own in by_metric.items()},
         "orders": [orders[k] for k in sorted(orders)],
     }
 

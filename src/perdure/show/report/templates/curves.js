@@ -49,6 +49,7 @@ function curvesChart(host) {
     const out = [];
     const line = points.map((p) => ({ ...p, y: p.mean, low: band === "range" ? p.min : p.low, high: band === "range" ? p.max : p.high }));
     if (kind === "dots") out.push({ colour: style.colour, lines: [line], marks: by ? 1.8 : 2, opacity: 0.45 });
+    else if (kind === "single") out.push({ colour: style.colour, width: 0.9, opacity: 0.45, lines: [...groupBy(line, (p) => p.block).values()] });
     else if (kind === "learning") {
       const blocks = [...groupBy(line, (p) => p.block).values()];
       out.push({ colour: style.colour, dash: by ? "" : style.dash, width: thin ? 1.4 : 1.8, lines: blocks, area: band !== "none" });
@@ -67,7 +68,7 @@ function curvesChart(host) {
     const own = (rows) => rows.filter((r) => r.schedule === schedule && mine(r) && !state.hidden.has(r.task));
     const out = [];
     const add = (rows, kind, band) => {
-      const placed = kind === "learning" ? rows : spread(axis, rows);
+      const placed = kind === "learning" || kind === "single" ? rows : spread(axis, rows);
       for (const [name, points] of groupBy(placed, lineOf)) out.push(...seriesOf(name, points, kind, band));
     };
     const chosen = singles.filter((s) => s.schedule === schedule && (state.rows === "tasks" || mine(s)) && (state.show === "mean" || state.show === "all" || String(s.seed ?? s.lifetime) === state.show));
@@ -75,17 +76,20 @@ function curvesChart(host) {
       const s = axis.blocks.get(r.block);
       return { ...r, agent: single.agent, kind: s.kind, x: s.amount ? s.stop : (s.start + s.stop) / 2, lifetime: single.lifetime };
     });
+    const learnsOf = (single) => rowsOf(single).learning.filter((r) => mine({ ...r, agent: single.agent }) && !state.hidden.has(r.task)).map((r) => ({ ...r, agent: single.agent, lifetime: single.lifetime }));
     if (state.show === "mean" || state.show === "range") {
-      const few = state.show === "mean" && own(evaluations).every((r) => r.n <= SINGLE);
-      if (state.learning) add(own(learning), "learning", state.show === "mean" ? "interval" : "range");
+      const few = state.show === "mean" && own(evaluations).concat(own(learning)).every((r) => r.n <= SINGLE);
+      // Bands of many lines hide each other.
+      const crowd = new Set(own(learning).map(lineOf)).size > OVERLAID;
+      if (state.learning && few && !crowd) for (const single of chosen) add(learnsOf(single), "single", "none");
+      if (state.learning) add(own(learning), "learning", few || crowd ? "none" : state.show === "mean" ? "interval" : "range");
       if (state.evaluations && few && singles.length) for (const single of chosen) add(evalsOf(single), "dots", "none");
       if (state.evaluations) add(own(evaluations), "evaluations", few ? "none" : state.show === "mean" ? "interval" : "range");
       return { series: out, rows: { evaluations: own(evaluations), learning: own(learning) } };
     }
     const rows = { evaluations: [], learning: [] };
     for (const single of chosen) {
-      const evals = evalsOf(single);
-      const learns = rowsOf(single).learning.filter((r) => mine({ ...r, agent: single.agent }) && !state.hidden.has(r.task)).map((r) => ({ ...r, agent: single.agent, lifetime: single.lifetime }));
+      const evals = evalsOf(single), learns = learnsOf(single);
       rows.evaluations.push(...evals); rows.learning.push(...learns);
       if (state.learning) add(learns, "learning", state.show === "all" ? "none" : "range");
       if (state.evaluations) add(evals, "evaluations", "none");
@@ -115,7 +119,20 @@ function curvesChart(host) {
       const extra = r.n && state.show === "range" ? range : "";
       return [state.rows === "tasks" ? badge(r.agent) : swatch(taskColour(r.task)), (state.rows === "tasks" ? r.agent : short(r.task)) + (state.show === "all" && r.lifetime ? ` (${r.lifetime})` : ""), `${number(r.mean)}${of}${extra}`];
     });
-    return tipRows(title, shown, near.length > 12 ? `and ${near.length - 12} more` : "");
+    const hint = span.amount || !near.length ? "" : episodesHint({ task: near[0].task, block: span.block });
+    return tipRows(title, shown, [near.length > 12 ? `and ${near.length - 12} more` : "", hint].filter(Boolean).join("\n"));
+  };
+  // A mark leads to the episodes that it is the mean of; a key, to those of its evaluation.
+  const toEpisodes = (axis, name, rows) => ({ far, at }) => {
+    if (!state.evaluations) return;
+    const by = state.rows === "tasks" ? { task: name } : { agent: name };
+    if (far) {
+      const [near] = spread(axis, rows.evaluations).map((p) => [far(p), p]).sort(([a], [b]) => a - b);
+      if (near && near[0] < 16) openEpisodes({ agent: near[1].agent ?? name, task: near[1].task, block: near[1].block, life: near[1].lifetime });
+    } else {
+      const span = axis.at(at);
+      if (span && !span.amount && by.task) openEpisodes({ ...by, block: span.block });
+    }
   };
 
   let views = [];
@@ -131,7 +148,7 @@ function curvesChart(host) {
     const chart = lineChart({
       height: tall + (by && last ? 14 : 0), label: `${by ? short(name) : name}: ${DATA.measure} over the lifetime`, x: [0, schedule.stop], y: null,
       ticks: by && !last ? () => [] : axis.ticks, xLabel: last ? unit : "", view, series, names: by ? ends : [],
-      spans: axis.spans.map((s) => ({ ...s, colours: s.tasks.map((t) => (by && t !== name ? "var(--line)" : taskColour(t))) })), tell: tell(axis, schedule, rows),
+      spans: axis.spans.map((s) => ({ ...s, colours: s.tasks.map((t) => (by && t !== name ? "var(--line)" : taskColour(t))) })), tell: tell(axis, schedule, rows), open: toEpisodes(axis, name, rows),
       places: (state.learning ? rows.learning : []).concat(state.evaluations ? rows.evaluations : []).map((r) => r.x),
     });
     const of = state.show === "mean" || state.show === "range" || state.show === "all" ? `n = ${n || singles.filter((s) => s.schedule === schedule.schedule && (by || s.agent === name)).length}` : words.get(state.show).toLowerCase();
@@ -163,7 +180,7 @@ function curvesChart(host) {
   if (!["tasks", "agents"].includes(state.rows)) state.rows = rowsFirst;
   const caption = el("p", { class: "muted small" }), note = el("p", { class: "muted small" });
   const explain = () => {
-    caption.textContent = state.show === "mean" ? `Marks are evaluations; the faint steps between them are not measured. Bands and bars: 95 % interval of the mean over lifetimes; of up to ${SINGLE} lifetimes the small dots show each.`
+    caption.textContent = state.show === "mean" ? `Marks are evaluations; the faint steps between them are not measured. Bands and bars: 95 % interval of the mean over lifetimes; of up to ${SINGLE} lifetimes small dots and thin lines show each, and no bands. Where more than ${OVERLAID} lines share a picture, bands are left out.`
       : state.show === "range" ? "Bands: from the lowest to the highest single experience; bars: from the lowest to the highest lifetime."
       : state.show === "all" ? "A line a lifetime." : "Bands: from the lowest to the highest single experience.";
   };

@@ -47,3 +47,18 @@ function drawWhole(node) {
   const width = node.getBoundingClientRect().width;
   if (width) { node.drawnAt = width; node.redraw(width); }
 }
+// What nobody has seen yet is drawn while nothing else is to be done: then nothing grows under who scrolls past
+// it, and a jump ends where it was to end. Of very large pages, as much as takes some seconds.
+const IDLE = 4000;
+function drawRest(spent = 0) {
+  const wait = window.requestIdleCallback || ((act) => setTimeout(() => act({ timeRemaining: () => 12 }), 30));
+  wait((deadline) => {
+    const began = performance.now();
+    for (const node of [...pending.keys()]) {
+      drawWhole(node);
+      if (deadline.timeRemaining() < 4) break;
+    }
+    const now = spent + performance.now() - began;
+    if (pending.size && now < IDLE) drawRest(now);
+  });
+}

@@ -6,7 +6,7 @@ const LEAN = (35 * Math.PI) / 180, WRITTEN = 34; // The slope of leaning names; 
 // Two digits; what is nothing on the scale of the picture is not spelt out.
 const cellText = (value, most) => (Math.abs(value) >= 0.005 * most ? number(value) : Math.abs(value) < 1e-12 ? "0" : "0.00");
 
-// spec: label, rows: [{text, colours}], columns: [task], cells: Map "row column" → {value, fill, strong, frame, tip}, most: the largest value, until
+// spec: label, rows: [{text, colours}], columns: [task], cells: Map "row column" → {value, fill, strong, frame, tip}, most: the largest value, until, tell(row, column), open(row, column): on a click or Enter
 function heatMap(spec) {
   const host = plot((node, width) => {
     const count = spec.columns.length;
@@ -65,9 +65,14 @@ function heatMap(spec) {
       const i = Math.floor((((e.clientY - r.top) / r.height) * height - top) / tall);
       if (i >= 0 && j >= 0 && i < spec.rows.length && j < spec.columns.length) point(i, j, e.clientX, e.clientY); else leave();
     });
+    if (spec.open) {
+      picture.classList.add("opens");
+      picture.addEventListener("click", () => { if (focus.getAttribute("visibility") === "visible") spec.open(at[0], spec.columns[at[1]]); });
+    }
     picture.addEventListener("pointerleave", leave);
     picture.addEventListener("blur", leave);
     picture.addEventListener("keydown", (e) => {
+      if (e.key === "Enter" && spec.open) return spec.open(at[0], spec.columns[at[1]]);
       const move = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[e.key];
       if (!move) return;
       const i = Math.min(Math.max(at[0] + move[0], 0), spec.rows.length - 1), j = Math.min(Math.max(at[1] + move[1], 0), spec.columns.length - 1);
@@ -128,8 +133,9 @@ function matrixChart(host) {
       tell: (i, task) => {
         const c = byPlace.get(`${i} ${task}`);
         const value = c ? `${number(c.value)}${c.sd === null ? "" : ` ± ${number(c.sd)} sd`}, n=${c.n}` : "not evaluated here";
-        return tipRows(`${clip(agent, 40)} · Evaluation ${i + 1}, block ${own[i].block}${own[i].fresh.length ? `, after learning ${clip(own[i].fresh.map(short).join(", "), 60)}` : ""}`, [[swatch(taskColour(task)), short(task), value]]);
+        return tipRows(`${clip(agent, 40)} · Evaluation ${i + 1}, block ${own[i].block}${own[i].fresh.length ? `, after learning ${clip(own[i].fresh.map(short).join(", "), 60)}` : ""}`, [[swatch(taskColour(task)), short(task), value]], c && episodesHint({ agent, task, block: own[i].block }));
       },
+      open: (i, task) => byPlace.has(`${i} ${task}`) && openEpisodes({ agent, task, block: own[i].block }),
     });
     maps.push(map);
     const title = state.schedule === "all" ? way.title(schedule) : "";

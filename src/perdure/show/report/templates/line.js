@@ -2,7 +2,7 @@
 //
 // spec: height, label, x: [low, high], y: [low, high] or null, yLabel, ticks(low, high, count) → [{at, text}],
 // spans: [{start, stop, kind, colours}], series: [{colour, dash, width, opacity, lines: [[point]], area, step, edges, marks, open}],
-// points are {x, y, low, high}; places: where values are read, by default at every point; tell(x, y) → tooltip content; view: {x, charts}, shared by charts that zoom together.
+// points are {x, y, low, high}; places: where values are read, by default at every point; tell(x, y) → tooltip content; open({far(point) in pixels} or {at: x}): on a click or Enter; view: {x, charts}, shared by charts that zoom together.
 function lineChart(spec) {
   const named = spec.names || [];
   const room = Math.max(0, ...named.map((s) => widthOf(s.text, 600)));
@@ -118,6 +118,14 @@ function lineChart(spec) {
       from = null;
       if (px(b) - px(a) > 8) zoomTo(Math.max(a, spec.x[0]), Math.min(b, spec.x[1]));
     });
+    if (spec.open) {
+      let pressed = null;
+      picture.addEventListener("pointerdown", (e) => { pressed = e.clientX; });
+      picture.addEventListener("click", (e) => {
+        const r = picture.getBoundingClientRect(), x = e.clientX - r.left, y = e.clientY - r.top;
+        if (pressed === null || Math.abs(e.clientX - pressed) < 5) spec.open({ far: (p) => Math.hypot(px(p.x) - x, py(p.mean) - y) });
+      });
+    }
     picture.addEventListener("pointerleave", leave);
     picture.addEventListener("dblclick", () => spec.view && zoomTo(...spec.x));
     picture.addEventListener("blur", leave);
@@ -130,7 +138,8 @@ function lineChart(spec) {
         const next = inside[Math.min(Math.max(i + move, 0), inside.length - 1)];
         const r = picture.getBoundingClientRect();
         point(next, r.left + (px(next) / width) * r.width, r.top + r.height / 2, null);
-      } else if (!spec.view) return;
+      } else if (e.key === "Enter" && spec.open && cursor !== null) return spec.open({ at: cursor });
+      else if (!spec.view) return;
       else if (e.key === "+" || e.key === "=") zoomBy(0.5);
       else if (e.key === "-") zoomBy(2);
       else if (e.key === "0") zoomTo(...spec.x);

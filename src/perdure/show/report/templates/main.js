@@ -61,9 +61,7 @@ if (filming) {
   });
   const say = () => { filming.textContent = running ? "Stop all films" : "Play all films"; };
   for (const film of document.querySelectorAll(".films video")) {
-    const toggle = () => { if (film.paused) { delete film.dataset.stopped; film.play(); } else { film.dataset.stopped = "1"; film.pause(); } };
-    film.addEventListener("click", toggle);
-    film.addEventListener("keydown", (e) => { if (e.key === " " || e.key === "Enter") { toggle(); e.preventDefault(); } });
+    stopsAndStarts(film);
     watcher.observe(film);
   }
   filming.addEventListener("click", () => {
@@ -74,9 +72,15 @@ if (filming) {
   say();
 }
 
-const CHARTS = { curves: curvesChart, experts: expertsChart, matrix: matrixChart, transfer: transferChart, forgetting: forgettingChart, distributions: distributionsChart, profiles: profilesChart, improvement: improvementChart, benchmarks: benchmarksChart };
+const CHARTS = { curves: curvesChart, experts: expertsChart, matrix: matrixChart, transfer: transferChart, forgetting: forgettingChart, distributions: distributionsChart, profiles: profilesChart, improvement: improvementChart, benchmarks: benchmarksChart, episodes: episodesChart };
 for (const host of document.querySelectorAll("[data-chart]")) {
   whenSeen(host, () => { CHARTS[host.dataset.chart](host); shareTools(host); host.dataset.drawn = ""; });
+}
+// What an agent kept of a task leads to its episodes.
+for (const slot of document.querySelectorAll("[data-episodes]")) {
+  const open = () => { const [agent, task] = JSON.parse(slot.dataset.episodes); openEpisodes({ agent, task }); };
+  slot.addEventListener("click", open);
+  slot.addEventListener("keydown", (e) => { if (e.key === "Enter") open(); });
 }
 // Links within the page: what is above the target is drawn first, or it would grow and push it away.
 document.addEventListener("click", (e) => {
@@ -104,3 +108,4 @@ addEventListener("beforeprint", () => {
 });
 addEventListener("afterprint", () => root.classList.remove("paper"));
 root.dataset.ready = "";
+drawRest();

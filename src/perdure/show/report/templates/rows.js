@@ -133,6 +133,7 @@ function distributionsChart(host) {
 
 // More pairs than this take the width of the page.
 const LONG = 10;
+const BANDS = 3; // Bands of more agents hide each other; tooltip and numbers have them.
 const percent = (share) => (100 * share).toFixed(1);
 function profilesChart(host) {
   const rows = records(DATA.profiles);
@@ -141,13 +142,14 @@ function profilesChart(host) {
   const end = DATA.bounds ? DATA.bounds[1] : places[places.length - 1];
   // The last step goes on to the end of the axis.
   const line = (points) => points.concat({ ...points[points.length - 1], threshold: end }).map((p) => ({ x: p.threshold, y: p.share, low: p.low, high: p.high }));
-  const style = (agent) => ({ colour: AGENTS.get(agent).colour, dash: AGENTS.get(agent).dash, width: 2.2, area: true, areaOpacity: by.size > 2 ? 0.03 : 0.08, step: true, edges: true });
+  const style = (agent) => ({ colour: AGENTS.get(agent).colour, dash: AGENTS.get(agent).dash, width: 2.2, area: by.size <= BANDS, areaOpacity: by.size > 2 ? 0.03 : 0.08, step: true, edges: true });
   const chart = lineChart({
     height: 290, label: "Performance profile", x: [places[0], end], y: [-0.02, 1.02], ticks: plainTicks, xLabel: `threshold of final ${DATA.measure}`, places,
     series: [...by].map(([agent, points]) => ({ ...style(agent), lines: [line(points)] })),
     tell: (at) => tipRows(`final ${DATA.measure} above ${number(at)}`, [...by].map(([agent, points]) => { const p = points.find((q) => q.threshold === at); return [badge(agent), agent, `${percent(p.share)} %${p.low === null ? "" : ` [${percent(p.low)}, ${percent(p.high)}]`} n=${p.n}`]; })),
   });
-  put(host, agentMarks([...by.keys()], true), chart.host, numbers("Performance profile", rows));
+  const note = by.size > BANDS ? el("p", { class: "muted small" }, `The bands of ${by.size} agents would hide each other: they are in the tooltips and the numbers.`) : null;
+  put(host, agentMarks([...by.keys()], true), chart.host, note, numbers("Performance profile", rows));
 }
 
 function improvementChart(host) {
@@ -167,7 +169,7 @@ function improvementChart(host) {
   const panels = [...groupBy(sums, (r) => r.statistic)].map(([statistic, own]) => {
     const x = rangeOf(own.flatMap((r) => [r.value, r.low, r.high]));
     return el("div", { class: "panel" }, [
-      el("p", {}, statistic === "IQM" ? `Interquartile mean of final ${DATA.measure}; interval: ${own[0].method}` : `Mean of final ${DATA.measure}; interval: Student t over lifetimes`),
+      el("p", {}, statistic === "IQM" ? `Interquartile mean of final ${DATA.measure}; interval: ${own[0].method}` : `Mean of final ${DATA.measure}; interval: ${own[0].method.replace("mean, ", "")}`),
       rowChart({ label: `${statistic} of final scores`, x, each: 20, gap: 2, rows: own.map((r) => ({ text: r.agent, badge: r.agent, items: [{ ...r, tip: valueTip(r.agent, r, statistic) }] })) }),
     ]);
   });

@@ -68,7 +68,7 @@ function savePicture(host, title, kind) {
 }
 function shareTools(host) {
   const top = host.closest("section")?.querySelector(".top");
-  if (!top || top.querySelector(".saves")) return;
+  if (!top || top.querySelector(".saves") || !host.querySelector(".plot")) return;
   const title = top.querySelector("h2").textContent;
   top.append(el("span", { class: "tools saves" }, ["svg", "png"].map((kind) => el("button", { type: "button", "aria-label": `Save ${title} as ${kind.toUpperCase()}`, on: { click: () => savePicture(host, title, kind) } }, kind.toUpperCase()))));
 }
