@@ -93,7 +93,8 @@ class LifetimeLoop:
         instructed = told if shown.instructions is None else shown.instructions
         said = tuple(instructions) if instructed and any(instructions) else None
         where = (kind, place.learning, place.number, tasks, slots, episode_start)
-        return Context(*where, instructions=said, **more)
+        stage = stage_of(self.config.curriculum.fixed, place.number)
+        return Context(*where, instructions=said, stage=stage, **more)
 
     @property
     def experiences(self) -> int:
@@ -390,6 +391,27 @@ class LifetimeLoop:
         self.measures = {k: list(v) for k, v in position["measures"].items()}
         inner = {k[6:]: v for k, v in arrays.items() if k.startswith("inner/")}
         return {"place": position["place"], "inner": position["inner"], "arrays": inner}
+
+
+def stage_of(blocks: Sequence[Block], number: int) -> tuple[float, float]:
+    """Of consecutive learn blocks of the same tasks, whatever is evaluated between them: the part
+    that comes before the block of this number, and the part that it is. Blocks that are generated
+    are known one at a time, so each is a stage of its own."""
+    if number >= len(blocks) or blocks[number].kind != "learn":
+        return 0.0, 1.0
+    learned = [(k, b) for k, b in enumerate(blocks) if b.kind == "learn"]
+    tasks = [{e.task.key for e in b.exposures} for _, b in learned]
+    here = next(i for i, (k, _) in enumerate(learned) if k == number)
+    first = last = here
+    while first > 0 and tasks[first - 1] == tasks[here]:
+        first -= 1
+    while last + 1 < len(tasks) and tasks[last + 1] == tasks[here]:
+        last += 1
+    stage = [b for _, b in learned[first : last + 1]]
+    units = {e.unit for b in stage for e in b.exposures}
+    # Amounts of different units cannot be added up: then blocks count alike.
+    sizes = [sum(e.amount for e in b.exposures) if len(units) == 1 else 1 for b in stage]
+    return sum(sizes[: here - first]) / sum(sizes), sizes[here - first] / sum(sizes)
 
 
 def _check_generated(curriculum: Curriculum, item: Any, number: int, allowed: set[str]) -> None:

@@ -17,7 +17,8 @@ initial_state     always the one of this number
 fixture_seed      where fixtures stand, which is no part of a state
 cameras           whose pictures are observed; none is much faster
 size              of a picture; ``orientation``: upright, upstream (upside down) or rotated
-proprioception    what is observed of the robot; ``objects``: also the poses of objects;
+proprioception    what is observed of the robot; ``objects``: also the poses of objects,
+                  of all or of those named (zeros where one is not there);
                   ``privileged``: the simulation's whole state, for experts
 instruction       benchmark: from the file's name; file: the sentence in the file
 look              primitive: our own object library; official: the published meshes
@@ -38,7 +39,7 @@ from typing import TYPE_CHECKING, Any
 from perdure.protocol import EvalProtocol
 from perdure.registry import extras_named
 from perdure.suite import BatchedEnv, Data, Demonstration, Suite
-from perdure.suites.libero import protocols
+from perdure.suites.libero import lifelong, protocols
 from perdure.suites.libero.eval_protocols import PROTOCOLS
 from perdure.suites.libero.folders import FolderTask
 from perdure.suites.libero.states import numbered
@@ -132,7 +133,7 @@ class LiberoSuite(Suite):
         chosen = settings(task)
         with extras_named("suite libero"):
             from perdure.suites.libero.env import problem_of, spaces_of
-        things = problem_of(located(task)).objects if chosen.objects else ()
+        things = problem_of(located(task)).objects if chosen.objects is True else ()
         return spaces_of(chosen, [thing.name for thing in things])
 
     def instructions(self, task: Task) -> Sequence[str]:
@@ -164,7 +165,7 @@ class LiberoSuite(Suite):
         return generate(folder, kind, count, seed, looks, experts, report=report)
 
     def curricula(self) -> Mapping[str, Callable[..., Curriculum]]:
-        return protocols.CURRICULA
+        return {**protocols.CURRICULA, **lifelong.CURRICULA}
 
     def protocols(self) -> Mapping[str, EvalProtocol]:
         return PROTOCOLS

@@ -51,13 +51,18 @@ def spaces_of(chosen: Settings, objects: Iterable[str]) -> tuple[spaces.Dict, sp
     for camera in chosen.cameras:
         parts[f"{camera}_image"] = spaces.Box(0, 255, (chosen.size, chosen.size, 3), np.uint8)
     numbers = {name: PROPRIOCEPTION[name] for name in chosen.proprioception}
-    for name in objects if chosen.objects else ():
+    for name in objects_of(chosen, objects):
         numbers |= dict(zip(object_names(name), (3, 4, 3, 4), strict=True))
     if chosen.privileged:
         numbers["privileged"] = PRIVILEGED
     for name, length in numbers.items():
         parts[name] = spaces.Box(-np.inf, np.inf, (length,), np.float64)
     return spaces.Dict(parts), spaces.Box(-1.0, 1.0, (ACTIONS,), np.float32)
+
+
+def objects_of(chosen: Settings, there: Iterable[str]) -> tuple[str, ...]:
+    """The objects whose poses are observed, of those that are there or as they are named."""
+    return tuple(there) if chosen.objects is True else tuple(chosen.objects or ())
 
 
 def look_of(privileged: Array) -> str:
@@ -180,7 +185,8 @@ class Libero(gymnasium.Env[dict[str, Array], Array]):
         known = robot_state(simulation, simulation.reading)
         seen |= {name: known[name] for name in chosen.proprioception}
         if chosen.objects:
-            seen |= object_state(simulation, simulation.reading)
+            names = objects_of(chosen, simulation.objects)
+            seen |= object_state(simulation, simulation.reading, names)
         if chosen.privileged:
             whole = simulation.privileged()
             seen["privileged"] = np.pad(whole, (0, PRIVILEGED - len(whole)))
@@ -237,12 +243,20 @@ def robot_state(simulation: Simulation, reading: Reading) -> dict[str, Array]:
     }
 
 
-def object_state(simulation: Simulation, reading: Reading) -> dict[str, Array]:
-    """Poses of objects in the world and in the hand, by upstream's names; real parts last."""
+def object_state(
+    simulation: Simulation, reading: Reading, names: Iterable[str]
+) -> dict[str, Array]:
+    """Poses of objects in the world and in the hand, by upstream's names; real parts last. One that
+    is not there is all zeros."""
     seen: dict[str, Array] = {}
+    places = {name: k for k, name in enumerate(simulation.objects)}
     hand = reading.quaternions[-1][[1, 2, 3, 0]]
     back = hand * (-1, -1, -1, 1)
-    for k, name in enumerate(simulation.objects):
+    for name in names:
+        k = places.get(name)
+        if k is None:
+            seen |= {n: np.zeros(3 + n.endswith("quat")) for n in object_names(name)}
+            continue
         position, quaternion = reading.origins[k], reading.quaternions[k][[1, 2, 3, 0]]
         away = np.array([*(position - reading.hand), 0.0])
         relative = product(back, quaternion)

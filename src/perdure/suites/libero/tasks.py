@@ -143,8 +143,9 @@ class Settings:
     180 degrees, as most models are given it: upright and mirrored."""
     proprioception: tuple[str, ...] = tuple(PROPRIOCEPTION)
     """What is observed of the robot."""
-    objects: bool = False
-    """Whether the poses of objects are observed."""
+    objects: bool | tuple[str, ...] = False
+    """Whether the poses of objects are observed: of all that the scene has, or of those named. One that
+    is named and not there is observed as zeros, so that tasks of different scenes look alike."""
     privileged: bool = False
     """Whether the simulation's whole state is observed, as experts need it."""
     instruction: str = "benchmark"
@@ -196,9 +197,10 @@ def settings(task: Task) -> Settings:
     for name, choices in LISTED.items():
         if name in given:
             given[name] = _names(task, name, given[name], choices)
-    for name in ("objects", "privileged"):
-        if not isinstance(given.get(name, False), bool):
-            raise CurriculumError(f"{task.id}: {name} must be true or false")
+    if not isinstance(given.get("privileged", False), bool):
+        raise CurriculumError(f"{task.id}: privileged must be true or false")
+    if not isinstance(given.get("objects", False), bool):
+        given["objects"] = _names(task, "objects", given["objects"], None)
     given.setdefault("initial_states", INITIAL_STATES[given.get("look", DEFAULT)])
     noise = given.get("noise", 0.0)
     if not isinstance(noise, (int, float)) or isinstance(noise, bool) or not 0 <= noise <= 1:

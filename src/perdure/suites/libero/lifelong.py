@@ -1,0 +1,158 @@
+"""LIBERO's lifelong imitation learning as curricula: tasks in turn from demonstrations, evaluated by playing.
+
+A task's stage is learned in parts of ``every`` epochs, and after each part the task is played: the paper's
+c[k, k, e]. Earlier tasks are played when the stage ends (``past=end``) or after each part as well
+(``past=every``); with ``epoch_zero`` the task is played before its stage too, as in the paper.
+
+``scale=paper`` is the published setting: pictures of two cameras, joints and gripper, sequences of ten
+steps in minibatches of 32, 50 epochs, 20 episodes. ``scale=small`` is one for two cores: poses of objects
+instead of pictures, single steps in minibatches of 256, fewer epochs and episodes. Anything can be given to
+change it; what else is given goes to the tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from perdure.errors import CurriculumError, UnknownName
+from perdure.suites.libero.protocols import about_of, chosen_for, names_in_order, tasks_of
+from perdure.suites.libero.tasks import find, names_of
+from perdure.types import Block, Curriculum, Exposure, Task, evaluate, learn
+
+SCALES: Mapping[str, Mapping[str, Any]] = {
+    "paper": {
+        "epochs": 50, "every": 5, "episodes": 20, "epoch_zero": True,
+        "sequence": 10, "batch_size": 32, "size": 128, "settle": 5, "settle_gripper": "hold",
+        "proprioception": ["robot0_joint_pos", "robot0_gripper_qpos"], "horizon": 600,
+    },
+    "small": {
+        "epochs": 40, "every": 10, "episodes": 10, "epoch_zero": False,
+        "sequence": 1, "batch_size": 256, "cameras": [], "objects": True, "solves": 1,
+        "proprioception": ["robot0_eef_pos", "robot0_eef_quat", "robot0_gripper_qpos"],
+        "horizon": 200,
+    },
+}  # fmt: skip
+PAST = ("end", "every")
+
+
+def lifelong(
+    demos: str = "",
+    tasks: str | Sequence[str] = "object",
+    scale: str = "paper",
+    order: int = 0,
+    past: str = "end",
+    pretrain: str | Sequence[str] = (),
+    pretrain_epochs: int | None = None,
+    protocol: str = "primitive",
+    **params: Any,
+) -> Curriculum:
+    """Learn tasks one after another from demonstrations, as in LIBERO's paper, and play them while they
+    are learned and after every later one.
+
+    ``tasks`` is a list's name (spatial, object, goal, 10) in one of upstream's 21 orders, or task names.
+    ``pretrain`` are tasks, or a list (90), that are learned together before all else."""
+    where = "libero/lifelong"
+    given = _scaled(where, scale, params)
+    epochs, every, zero = (given.pop(n) for n in ("epochs", "every", "epoch_zero"))
+    if past not in PAST:
+        raise UnknownName("past", past, PAST, f"({', '.join(PAST)})")
+    names, first = _names(where, tasks, order), _names(where, pretrain, 0)
+    learned, before = _made(where, names, first, demos, protocol, given)
+    episodes = given["episodes"]
+    blocks: list[Block] = []
+
+    def play(*played: Task) -> None:
+        blocks.append(evaluate(*(Exposure(t, episodes) for t in played)))
+
+    if zero:
+        play(learned[0])
+    for k, task in enumerate(learned):
+        parts = _parts(where, epochs, every)
+        for i, part in enumerate(parts, 1):
+            blocks.append(learn(Exposure(task, part, "epochs")))
+            last = i == len(parts)
+            back = learned[:k] if last or past == "every" else []
+            ahead = learned[k + 1 : k + 2] if last and zero else []
+            play(*back, task, *ahead)
+    pretraining = ()
+    if before:
+        together = (Exposure(t, pretrain_epochs or epochs, "epochs") for t in before)
+        pretraining = (learn(*together, parallel=True),)
+    return Curriculum(where, tuple(blocks), pretraining, about=about_of(lifelong))
+
+
+def multitask(
+    demos: str = "",
+    tasks: str | Sequence[str] = "object",
+    scale: str = "paper",
+    protocol: str = "primitive",
+    **params: Any,
+) -> Curriculum:
+    """Learn all tasks at once from demonstrations (LIBERO's MTL), and play all of them every few epochs."""
+    where = "libero/multitask"
+    given = _scaled(where, scale, params)
+    epochs, every, zero = (given.pop(n) for n in ("epochs", "every", "epoch_zero"))
+    learned, _ = _made(where, _names(where, tasks, 0), [], demos, protocol, given)
+    evaluation = evaluate(*(Exposure(t, given["episodes"]) for t in learned))
+    blocks: list[Block] = [evaluation] if zero else []
+    for part in _parts(where, epochs, every):
+        together = (Exposure(t, part, "epochs") for t in learned)
+        blocks += [learn(*together, parallel=True), evaluation]
+    return Curriculum(where, tuple(blocks), about=about_of(multitask))
+
+
+def _scaled(where: str, scale: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    if scale not in SCALES:
+        raise UnknownName(f"scale of {where}", scale, SCALES, f"({', '.join(SCALES)})")
+    given = {**SCALES[scale], **params}
+    for name in ("epochs", "every", "episodes"):
+        if type(given[name]) is not int or given[name] < 1:
+            raise CurriculumError(
+                f"{where}: {name} must be a whole number of at least 1, got {given[name]!r}"
+            )
+    return given
+
+
+def _names(where: str, tasks: str | Sequence[str], order: int) -> list[str]:
+    if not isinstance(tasks, str):
+        return [find(n).name for n in tasks]
+    return list(names_of(tasks)) if tasks in ("90", "100") else names_in_order(tasks, order)
+
+
+def _made(
+    where: str,
+    names: Sequence[str],
+    first: Sequence[str],
+    demos: str,
+    protocol: str,
+    given: Mapping[str, Any],
+) -> tuple[list[Task], list[Task]]:
+    """The tasks, and those learned before them, all of one observation space."""
+    if not demos or not isinstance(demos, str):
+        raise CurriculumError(f"{where}: set demos to a folder that perdure demos has filled")
+    if not names:
+        raise CurriculumError(f"{where}: tasks must be a list's name or at least one task")
+    params = {n: v for n, v in given.items() if n != "episodes"}
+    if params.get("objects") is True:
+        params["objects"] = _objects([*names, *first])
+    chosen = chosen_for(where, protocol, given["episodes"], params)
+    return tasks_of(names, chosen, demos=demos), tasks_of(first, chosen, demos=demos)
+
+
+def _objects(names: Sequence[str]) -> list[str]:
+    """All objects of some tasks' scenes, each once."""
+    from perdure.suites.libero.env import problem_of
+
+    found = (thing.name for n in names for thing in problem_of(find(n)).objects)
+    return sorted(set(found))
+
+
+def _parts(where: str, epochs: int, every: int) -> list[int]:
+    """Epochs in parts of ``every``; the last may be smaller."""
+    if every > epochs:
+        raise CurriculumError(f"{where}: every must be at most epochs = {epochs}, got {every}")
+    return [min(every, epochs - k) for k in range(0, epochs, every)]
+
+
+CURRICULA = {"lifelong": lifelong, "multitask": multitask}
