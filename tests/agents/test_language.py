@@ -49,10 +49,14 @@ def saved(folder, name):
         tokenizer = Tokenizer(models.WordLevel(words, unk_token="<end>"))
         tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
         transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder)
-        config = transformers.GPT2Config(vocab_size=9, n_positions=16, n_embd=8, n_layer=1, n_head=2)
+        config = transformers.GPT2Config(
+            vocab_size=9, n_positions=16, n_embd=8, n_layer=1, n_head=2
+        )
         model = transformers.GPT2Model(config)
     else:
-        (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]))
+        (folder / "vocab.txt").write_text(
+            "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS])
+        )
         transformers.BertTokenizer(str(folder / "vocab.txt")).save_pretrained(folder)
         sizes = dict(vocab_size=13, hidden_size=8, num_hidden_layers=1, num_attention_heads=2,
                      intermediate_size=8, max_position_embeddings=16)  # fmt: skip
@@ -110,14 +114,14 @@ def test_rows_follow_sentences_or_tasks(monkeypatch):
     setup = told(**{"t/a": "pick up the milk", "t/b": "pick up the butter"})
     by_words = Instructions(setup, "minilm")
     here = context(("t/b", "t/a"), ("pick up the butter", "pick up the milk"))
-    assert by_words.of(here).tolist() == [1, 0] and by_words.width == 2
-    assert Instructions(setup, "task-id").of(here).tolist() == [1, 0]
+    assert by_words.of(here, 2).tolist() == [1, 0] and by_words.width == 2
+    assert Instructions(setup, "task-id").of(here, 2).tolist() == [1, 0]
     assert Instructions(setup, "task-id", "folder") and asked[1:] == [
         (["Task 0", "Task 1"], "minilm"),
         (["Task 0", "Task 1"], "bert"),
     ]
-    assert Instructions(setup, "none").of(here).tolist() == [0, 0]
+    assert Instructions(setup, "none").of(here, 2).tolist() == [0, 0]
     with pytest.raises(AgentFault, match="instructions, which are hidden"):
-        by_words.of(context(("t/a", "t/a"), None))
+        by_words.of(context(("t/a", "t/a"), None), 2)
     with pytest.raises(SpecError, match="shows no instructions"):
         Instructions(Setup(BOX, BOX, 1, 0, ("t/a",)), "minilm")

@@ -74,7 +74,9 @@ def made(text, space=SEEN):
 
 class _Rows(dict):
     def __getitem__(self, at):
-        return super().__getitem__(at) if isinstance(at, str) else {k: v[at] for k, v in self.items()}
+        return (
+            super().__getitem__(at) if isinstance(at, str) else {k: v[at] for k, v in self.items()}
+        )
 
 
 def train(agent, task, epochs, batch=32):
@@ -83,13 +85,18 @@ def train(agent, task, epochs, batch=32):
     rng, losses = np.random.default_rng(7), []
     for e in range(epochs):
         for rows in np.split(rng.permutation(96), 96 // batch):
-            losses.append(agent.learn(examples(task, rows), ctx(task, batch, done=e / epochs))["loss"])
+            losses.append(
+                agent.learn(examples(task, rows), ctx(task, batch, done=e / epochs))["loss"]
+            )
     return losses
 
 
 def error(agent, task):
+    """Mean distance from what was shown, drawn by the same noise each time."""
     inputs, targets = sequences(task)
+    noise, agent.rng = agent.rng, np.random.default_rng(5)
     answers = agent.act({k: v[:3] for k, v in inputs.items()}, ctx(task, 3, "eval"))
+    agent.rng = noise
     return float(np.abs(answers - targets[:3]).mean())
 
 

@@ -15,7 +15,12 @@ from perdure.agents.networks.augmentation import PADDING, augment, jitter, shift
 from perdure.agents.networks.film_resnet import FiLM, SpatialSoftmax
 from perdure.agents.networks.gaussian_mixture import GaussianMixtureHead
 from perdure.agents.networks.sequence_policies.base import Reads, sizes_of
-from perdure.agents.networks.transformer import Transformer, TransformerSizes, causal_mask, time_code
+from perdure.agents.networks.transformer import (
+    Transformer,
+    TransformerSizes,
+    causal_mask,
+    time_code,
+)
 from perdure.errors import SpecError, UnknownName
 
 NUMBERS = {"gripper": 2, "joints": 7}
@@ -35,7 +40,10 @@ def made(name, size="paper", pixels=128, language=768):
 
 def seen_by(policy, rows=2, steps=10, pixels=64):
     rng = np.random.default_rng(1)
-    out = {n: torch.tensor(rng.standard_normal((rows, steps, k)), dtype=torch.float32) for n, k in NUMBERS.items()}
+    out = {
+        n: torch.tensor(rng.standard_normal((rows, steps, k)), dtype=torch.float32)
+        for n, k in NUMBERS.items()
+    }
     for name in getattr(policy, "pictures", ()):
         out[name] = torch.tensor(rng.random((rows, steps, 3, pixels, pixels)), dtype=torch.float32)
     return out
@@ -46,8 +54,14 @@ def count(net):
 
 
 # Sizes, counted by hand from the published dimensions.
-GMM = lambda e: e * 1024 + 1024 + 2 * (1024 * 1024 + 1024) + 1024 * 75 + 75
-BLOCK = lambda e, inner, mlp: e * 3 * inner + inner * e + e + 2 * e * mlp + mlp + e + 4 * e
+def gmm(e):
+    return e * 1024 + 1024 + 2 * (1024 * 1024 + 1024) + 1024 * 75 + 75
+
+
+def block(e, inner, mlp):
+    return e * 3 * inner + inner * e + e + 2 * e * mlp + mlp + e + 4 * e
+
+
 STAGE1 = 4 * 64 * 64 * 9 + 4 * 128
 STAGE2 = 64 * 128 * 9 + 3 * 128 * 128 * 9 + 64 * 128 + 5 * 256
 CAMERA = (
@@ -57,11 +71,11 @@ CAMERA = (
 )  # fmt: skip
 PATCHES = 3 * 64 * 49 + 128 + 64 * 128 * 64 + 128 + 256
 PUBLISHED = {
-    "resnet_t": 2 * CAMERA + 768 * 64 + 64 + 9 * 64 + 128 + 4 * BLOCK(64, 384, 256) + GMM(64),
+    "resnet_t": 2 * CAMERA + 768 * 64 + 64 + 9 * 64 + 128 + 4 * block(64, 384, 256) + gmm(64),
     "resnet_rnn": 2 * CAMERA + 768 * 32 + 32
-    + 4 * 1024 * (169 + 1024) + 8 * 1024 + 4 * 1024 * 2048 + 8 * 1024 + GMM(1024),
-    "vit_t": 2 * PATCHES + 128 * (128 + 3 + 1) + 768 * 128 + 128 + 7 * BLOCK(128, 960, 256)
-    + 128 * 64 + 64 + 768 * 64 + 64 + 9 * 64 + 128 + 4 * BLOCK(64, 384, 256) + GMM(64),
+    + 4 * 1024 * (169 + 1024) + 8 * 1024 + 4 * 1024 * 2048 + 8 * 1024 + gmm(1024),
+    "vit_t": 2 * PATCHES + 128 * (128 + 3 + 1) + 768 * 128 + 128 + 7 * block(128, 960, 256)
+    + 128 * 64 + 64 + 768 * 64 + 64 + 9 * 64 + 128 + 4 * block(64, 384, 256) + gmm(64),
 }  # fmt: skip
 
 
@@ -135,7 +149,9 @@ def test_the_likelihood_is_that_of_torchs_mixture():
 def test_draws_are_spread_as_the_mixture_says():
     head = GaussianMixtureHead(1, 1, hidden=1, modes=2)
     spread = math.log(math.expm1(0.1))
-    raw = torch.tensor([[-2.0, 2.0, spread, spread, math.log(0.25), math.log(0.75)]]).expand(4000, -1)
+    raw = torch.tensor([[-2.0, 2.0, spread, spread, math.log(0.25), math.log(0.75)]]).expand(
+        4000, -1
+    )
     drawn = head.sample(raw, np.random.default_rng(0))[:, 0]
     right = drawn > 0
     assert right.mean() == pytest.approx(0.75, abs=0.03)

@@ -150,17 +150,21 @@ class SequenceBCAgent(TorchLearner):
     def act(self, obs: Any, ctx: Context) -> Array:
         self.net.eval()
         with torch.inference_mode():
-            language = self.vectors[to_tensor(self.instructions.of(ctx), self.device)]
+            seen = self.read(obs)
+            language = self.vectors[self._told(ctx, len(seen))]
             if self._has_time(obs):
-                outputs = self.net(self.seen(self.read(obs)), language)
+                outputs = self.net(self.seen(seen), language)
             else:
-                seen = self.seen(self.inputs(obs).unsqueeze(1))
-                outputs = self._next(self.net.tokens(seen, language), ctx.slots)
+                outputs = self._next(self.net.tokens(self.seen(seen), language), ctx.slots)
             drawn = self.net.head.sample(outputs, self.rng, self.settings.low_eval_noise)
         self.net.train()
         lead = drawn.shape[:-1]
         actions = self.numbers.to_space(drawn.reshape(-1, drawn.shape[-1]))
         return actions.reshape(*lead, *self.numbers.space.shape)
+
+    def _told(self, ctx: Context, count: int) -> Tensor:
+        """Which sentence each row was told."""
+        return to_tensor(self.instructions.of(ctx, count), self.device)
 
     def _next(self, tokens: Tensor, slots: Array) -> Tensor:
         """The mixtures of the newest step of these slots."""
@@ -207,8 +211,7 @@ class SequenceBCAgent(TorchLearner):
                 f"sequence_bc: policy={self.settings.policy} learns from sequences, got single steps: "
                 f"give the task sequence={self.settings.look_back}, or the agent look_back=1"
             )
-        told = to_tensor(self.instructions.of(ctx), self.device)
-        rows = {**self.minibatch(batch), "instruction": told}
+        rows = {**self.minibatch(batch), "instruction": self._told(ctx, len(batch))}
         standard = getattr(self.net, "standard", None)
         if isinstance(standard, Standardise):
             standard.fit(rows["obs"].flatten(0, 1))
@@ -221,9 +224,7 @@ class SequenceBCAgent(TorchLearner):
         lead = targets.shape[: 2 if self._has_time(examples.inputs) else 1]
         flat = self.numbers.from_space(targets.reshape(-1, *self.numbers.space.shape))
         steps = lead[1] if len(lead) > 1 else 1
-        return self.labelled(
-            examples, to_tensor(flat.reshape(lead[0], steps, -1), self.device)
-        )
+        return self.labelled(examples, to_tensor(flat.reshape(lead[0], steps, -1), self.device))
 
     def loss(self, batch: Minibatch) -> tuple[Tensor, dict[str, Tensor]]:
         loss = -self.net.head.log_prob(self.predict(batch), batch["targets"]).mean()

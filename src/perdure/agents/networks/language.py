@@ -75,10 +75,10 @@ class Instructions:
         """Length of a vector."""
         return int(self.vectors.shape[1])
 
-    def of(self, ctx: Context) -> Array:
-        """The row of each row's sentence."""
+    def of(self, ctx: Context, count: int) -> Array:
+        """The row of each sentence, one for each of ``count`` rows of a batch."""
         if self.hidden:
-            return np.zeros(len(ctx.slots), np.int64)
+            return np.zeros(count, np.int64)
         told = ctx.tasks if self.by_task else ctx.instructions
         if told is None:
             what = "task ids" if self.by_task else "instructions"
@@ -128,7 +128,9 @@ def _folder(name: str, weights: str) -> Path:
 def _model(name: str, folder: Path) -> Any:
     with extras_named("language"):
         import transformers
-    kind: Any = transformers.CLIPTextModelWithProjection if name == "clip" else transformers.AutoModel
+    kind: Any = (
+        transformers.CLIPTextModelWithProjection if name == "clip" else transformers.AutoModel
+    )
     return kind.from_pretrained(folder, local_files_only=True)
 
 

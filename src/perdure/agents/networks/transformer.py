@@ -24,6 +24,10 @@ class TransformerSizes:
     dropout: float = 0.1
 
 
+TEMPORAL = TransformerSizes(4, 6, 64, 256)
+"""LIBERO's transformer through time."""
+
+
 class Attention(nn.Module):
     """Each token reads all that its mask lets it, by several heads."""
 

@@ -18,7 +18,6 @@ from perdure.agents.networks.learner import TorchLearner
 from perdure.agents.strategies.ewc import EWC
 from perdure.agents.strategies.fisher import Labels
 
-
 LIBERO: Mapping[str, Any] = {"strength": 2 * 5e4 / 0.9, "decay": 0.9, "labels": "given"}
 
 

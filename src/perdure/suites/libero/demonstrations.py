@@ -216,7 +216,10 @@ class Demonstrations:
             numbers = HELD.get((*self._key("numbers"), tuple(self.names)), self._all_numbers)
             inputs = {
                 f"{camera}_image": np.stack(
-                    [self._pictures(camera, int(d))[rows] for d, rows in zip(demo, steps, strict=True)]
+                    [
+                        self._pictures(camera, int(d))[rows]
+                        for d, rows in zip(demo, steps, strict=True)
+                    ]
                 )
                 for camera in self.settings.cameras
             }

@@ -19,7 +19,7 @@ from perdure.agents.networks.sequence_policies.base import (
     each_step,
     over_time,
 )
-from perdure.agents.networks.transformer import TransformerSizes
+from perdure.agents.networks.transformer import TEMPORAL, TransformerSizes
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class ResNetTSizes:
 
     width: int = 64
     channels: tuple[int, int] = (64, 128)
-    temporal: TransformerSizes = TransformerSizes(4, 6, 64, 256)
+    temporal: TransformerSizes = TEMPORAL
     head: int = 1024
 
 

@@ -18,7 +18,7 @@ from perdure.agents.networks.sequence_policies.base import (
     all_numbers,
     over_time,
 )
-from perdure.agents.networks.transformer import TransformerSizes
+from perdure.agents.networks.transformer import TEMPORAL, TransformerSizes
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class StateTransformerSizes:
 
     width: int = 64
     hidden: int = 256
-    temporal: TransformerSizes = TransformerSizes(4, 6, 64, 256)
+    temporal: TransformerSizes = TEMPORAL
     head: int = 1024
 
 

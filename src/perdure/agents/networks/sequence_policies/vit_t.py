@@ -19,8 +19,11 @@ from perdure.agents.networks.sequence_policies.base import (
     over_time,
 )
 from perdure.agents.networks.tensors import CPU
-from perdure.agents.networks.transformer import Transformer, TransformerSizes
+from perdure.agents.networks.transformer import TEMPORAL, Transformer, TransformerSizes
 from perdure.errors import SpecError
+
+SPATIAL = TransformerSizes(7, 8, 120, 256)
+"""LIBERO's transformer through the patches of a step."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +34,9 @@ class ViTTSizes:
     spatial_width: int = 128
     channels: int = 64
     patch: int = 8
-    spatial: TransformerSizes = TransformerSizes(7, 8, 120, 256)
+    spatial: TransformerSizes = SPATIAL
     width: int = 64
-    temporal: TransformerSizes = TransformerSizes(4, 6, 64, 256)
+    temporal: TransformerSizes = TEMPORAL
     head: int = 1024
 
 
@@ -72,12 +75,8 @@ class ViTT(TransformerPolicy):
     def __init__(self, reads: Reads, sizes: ViTTSizes) -> None:
         super().__init__()
         self.pictures = tuple(reads.pictures)
-        self.encoders = nn.ModuleList(
-            Patches(shape[0], sizes) for shape in reads.pictures.values()
-        )
-        self.places = [
-            _patches(name, shape, sizes.patch) for name, shape in reads.pictures.items()
-        ]
+        self.encoders = nn.ModuleList(Patches(shape[0], sizes) for shape in reads.pictures.values())
+        self.places = [_patches(name, shape, sizes.patch) for name, shape in reads.pictures.items()]
         """How many patches each picture has."""
         width = sizes.spatial_width
         self.place = nn.Parameter(torch.randn(sum(self.places), width, device=CPU))
