@@ -81,7 +81,7 @@ class _Rows(dict):
 
 def train(agent, task, epochs, batch=32):
     for event in ("block", "task", "variant"):
-        agent.enter(ctx(task, 0, event=event))
+        agent.enter(ctx(task, 1, event=event))
     rng, losses = np.random.default_rng(7), []
     for e in range(epochs):
         for rows in np.split(rng.permutation(96), 96 // batch):
@@ -192,9 +192,9 @@ def test_each_task_begins_with_a_new_optimiser_and_the_rate_falls_over_its_block
     agent.learn(batch, ctx(0, 8, done=1.0, stage=(0.5, 0.5)))
     assert agent.optimizer.current_lr == pytest.approx(1e-3)
     for event in ("block", "task", "variant"):  # The same task again, then another.
-        agent.enter(ctx(0, 0, event=event))
+        agent.enter(ctx(0, 1, event=event))
     assert agent.optimizer.steps == 5
-    agent.enter(ctx(1, 0, event="task"))
+    agent.enter(ctx(1, 1, event="task"))
     assert agent.optimizer.steps == 0 and not agent.optimizer.kept["mean"].any()
 
 

@@ -252,17 +252,18 @@ class SequenceBCAgent(TorchLearner):
         parts = leaves(inputs)
         rows, steps = np.shape(next(iter(parts.values())))[:2]
         flat = nested({n: np.asarray(v).reshape(-1, *np.shape(v)[2:]) for n, v in parts.items()})
-        return self.inputs(flat).unflatten(0, (rows, steps))
+        read = self.inputs(flat)
+        return read.view(rows, steps, *read.shape[1:])
 
     def seen(self, obs: Tensor) -> dict[str, Tensor]:
         """What :meth:`read` gave, in its parts."""
         parts = self.inputs.parts
         if not self.inputs.nested:
             return {name: obs for name in parts}
-        found = obs.split([int(np.prod(p.shape)) for p in parts.values()], -1)
+        found = torch.split(obs, [int(np.prod(p.shape)) for p in parts.values()], -1)
         rows, steps = obs.shape[:2]
         return {
-            name: p.to_image(flat.reshape(rows * steps, -1)).unflatten(0, (rows, steps))
+            name: p.to_image(flat.reshape(rows * steps, -1)).reshape(rows, steps, *p.shape)
             if p.is_image
             else flat
             for (name, p), flat in zip(parts.items(), found, strict=True)

@@ -75,7 +75,7 @@ def lifelong(
             back = learned[:k] if last or past == "every" else []
             ahead = learned[k + 1 : k + 2] if last and zero else []
             play(*back, task, *ahead)
-    pretraining = ()
+    pretraining: tuple[Block, ...] = ()
     if before:
         together = (Exposure(t, pretrain_epochs or epochs, "epochs") for t in before)
         pretraining = (learn(*together, parallel=True),)
