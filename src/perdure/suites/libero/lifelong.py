@@ -38,11 +38,11 @@ PAST = ("end", "every")
 
 def lifelong(
     demos: str = "",
-    tasks: str | Sequence[str] = "object",
+    tasks: str | int | Sequence[str] = "object",
     scale: str = "paper",
     order: int = 0,
     past: str = "end",
-    pretrain: str | Sequence[str] = (),
+    pretrain: str | int | Sequence[str] = (),
     pretrain_epochs: int | None = None,
     protocol: str = "primitive",
     **params: Any,
@@ -57,7 +57,7 @@ def lifelong(
     epochs, every, zero = (given.pop(n) for n in ("epochs", "every", "epoch_zero"))
     if past not in PAST:
         raise UnknownName("past", past, PAST, f"({', '.join(PAST)})")
-    names, first = _names(where, tasks, order), _names(where, pretrain, 0)
+    names, first = _names(tasks, order), _names(pretrain, 0)
     learned, before = _made(where, names, first, demos, protocol, given)
     episodes = given["episodes"]
     blocks: list[Block] = []
@@ -84,7 +84,7 @@ def lifelong(
 
 def multitask(
     demos: str = "",
-    tasks: str | Sequence[str] = "object",
+    tasks: str | int | Sequence[str] = "object",
     scale: str = "paper",
     protocol: str = "primitive",
     **params: Any,
@@ -93,7 +93,7 @@ def multitask(
     where = "libero/multitask"
     given = _scaled(where, scale, params)
     epochs, every, zero = (given.pop(n) for n in ("epochs", "every", "epoch_zero"))
-    learned, _ = _made(where, _names(where, tasks, 0), [], demos, protocol, given)
+    learned, _ = _made(where, _names(tasks, 0), [], demos, protocol, given)
     evaluation = evaluate(*(Exposure(t, given["episodes"]) for t in learned))
     blocks: list[Block] = [evaluation] if zero else []
     for part in _parts(where, epochs, every):
@@ -114,10 +114,12 @@ def _scaled(where: str, scale: str, params: Mapping[str, Any]) -> dict[str, Any]
     return given
 
 
-def _names(where: str, tasks: str | Sequence[str], order: int) -> list[str]:
-    if not isinstance(tasks, str):
+def _names(tasks: str | int | Sequence[str], order: int) -> list[str]:
+    """Of a list of tasks: its name (10 and 90 may be numbers), or names of tasks."""
+    if not isinstance(tasks, str | int):
         return [find(n).name for n in tasks]
-    return list(names_of(tasks)) if tasks in ("90", "100") else names_in_order(tasks, order)
+    of = str(tasks)
+    return list(names_of(of)) if of in ("90", "100") else names_in_order(of, order)
 
 
 def _made(
