@@ -21,7 +21,8 @@ from perdure.run.loop import stage_of
 from perdure.run.plan import make_plan
 from perdure.run.spec import RunSpec
 from perdure.suites._demonstrations import HeldArrays
-from perdure.suites.libero.lifelong import lifelong, multitask
+from perdure.suites.libero.lifelong import AXES, lifelong, multitask, perturbed, robustness
+from perdure.suites.libero.phrasing import rephrased
 from perdure.suites.libero.tasks import settings
 from perdure.testing.agents import read_rows
 from perdure.types import Exposure, Task, evaluate, learn
@@ -108,6 +109,78 @@ def test_what_is_held_stays_within_its_room_and_is_made_once():
         held.get(key, lambda: make(key))
     # 9 fills the room; the oldest, 2, goes first, then 1.
     assert made == [1, 2, 9, 1, 2] and held.bytes == 20
+
+
+def test_perturbations_are_variants_of_the_tasks_themselves():
+    names = ["object-0", "object-1"]
+    blind = robustness(names, "small")
+    ids = [e.task.id for e in blind.blocks[0].exposures]
+    assert ids[:5] == ["libero/object-0", *(f"libero/object-0@start-{k}" for k in (1, 2, 3)),
+                       "libero/object-0@words-1"]  # fmt: skip
+    assert len(ids) == 2 * (1 + 6) and all("demos" not in t.params for t in blind.tasks)
+    assert all(SUITE.spaces(t) == SUITE.spaces(blind.tasks[0]) for t in blind.tasks)
+    seeing = robustness(names, axes=["camera", "light"])
+    assert [t.variant for t in seeing.tasks[:4]] == ["", "camera-1", "camera-2", "camera-3"]
+    whole = lifelong("demos", names, "small", epochs=2, every=1, perturb=["start"])
+    assert [e.task.variant for e in whole.blocks[-1].exposures] == [
+        "start-1",
+        "start-2",
+        "start-3",
+    ] * 2
+    said = {SUITE.instructions(t) for t in perturbed(whole.tasks[0], ["words"])}
+    assert len(said) == 3
+    with pytest.raises(UnknownName, match="axis"):
+        perturbed(whole.tasks[0], ["lihgt"])
+    with pytest.raises(CurriculumError, match="light must be a number from 0 to 2"):
+        settings(Task("libero", "object-0", params={"light": 3}))
+    assert all(len(levels) == 3 for levels in AXES.values())
+
+
+def test_the_same_request_in_other_words():
+    sentence = "pick up the milk and place it in the basket"
+    assert rephrased(sentence, "polite") == f"could you please {sentence}"
+    assert rephrased(sentence, "synonyms") == "grab the milk and set it in the hamper"
+    reworded = "set it in the hamper, after you grab the milk, if you would"
+    assert rephrased(sentence, "reworded") == reworded
+    assert rephrased("turn on the stove", "reworded") == "I would like you to switch on the cooker"
+
+
+def test_the_hand_begins_elsewhere_and_everything_else_where_it_was():
+    def begun(shift, number):
+        params = {"cameras": [], "objects": True, "solves": 1, "start_shift": shift}
+        env = SUITE.env(Task("libero", "object-0", params=params))
+        seen, _ = env.reset(seed=3, options={"episode": number})
+        return seen
+
+    still, moved = begun(0.0, 0), begun(0.06, 0)
+    way = moved["robot0_eef_pos"] - still["robot0_eef_pos"]
+    assert 0.04 < np.linalg.norm(way) < 0.08 and way[2] > 0
+    np.testing.assert_allclose(moved["milk_1_pos"], still["milk_1_pos"], atol=2e-3)
+    again = begun(0.06, 0)
+    assert all(np.array_equal(moved[n], again[n]) for n in moved)
+    other = begun(0.06, 1)["robot0_eef_pos"] - begun(0.0, 1)["robot0_eef_pos"]
+    assert np.linalg.norm(other - way) > 0.01
+
+
+def test_cameras_and_lights_change_what_is_seen_and_nobody_elses_pictures():
+    pytest.importorskip("OpenGL")
+
+    def drawn(**params):
+        env = SUITE.env(Task("libero", "object-0", params={"size": 64, "solves": 1, **params}))
+        seen, _ = env.reset(seed=0, options={"episode": 0})
+        return (
+            env,
+            seen["agentview_image"].astype(float),
+            seen["robot0_eye_in_hand_image"].astype(float),
+        )
+
+    kept, room, hand = drawn()
+    _, dark, dark_hand = drawn(light=0.25)
+    assert dark.mean() < 0.6 * room.mean() and dark_hand.mean() < 0.6 * hand.mean()
+    _, shifted, same = drawn(camera_shift=0.12)
+    assert np.abs(shifted - room).mean() > 3 and np.array_equal(same, hand)
+    again = kept._observation()["agentview_image"]
+    assert np.array_equal(again, room)
 
 
 @pytest.fixture(scope="module")

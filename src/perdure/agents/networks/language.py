@@ -58,7 +58,10 @@ class Instructions:
             self.vectors: Array = np.zeros((1, 1), np.float32)
             return
         if self.by_task:
-            sentences = {task: f"Task {k}" for k, task in enumerate(setup.tasks)}
+            # Variants of a task are that task.
+            wholes = list(dict.fromkeys(task.partition("@")[0] for task in setup.tasks))
+            numbers = {whole: k for k, whole in enumerate(wholes)}
+            sentences = {t: f"Task {numbers[t.partition('@')[0]]}" for t in setup.tasks}
             language = "bert" if weights else "minilm"
         else:
             sentences = {s: s for said in setup.instructions.values() for s in said}

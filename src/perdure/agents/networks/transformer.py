@@ -58,7 +58,7 @@ class Attention(nn.Module):
         return dropped
 
 
-class Block(nn.Module):
+class TransformerBlock(nn.Module):
     """Attention and a feed-forward layer, each after a norm and added to what came in. Now and then
     a row skips the feed-forward layer (stochastic depth), as in the published code."""
 
@@ -87,7 +87,9 @@ class Transformer(nn.Module):
 
     def __init__(self, width: int, sizes: TransformerSizes, rng: RngSource) -> None:
         super().__init__()
-        self.blocks = nn.ModuleList(Block(width, sizes, rng) for _ in range(sizes.layers))
+        self.blocks = nn.ModuleList(
+            TransformerBlock(width, sizes, rng) for _ in range(sizes.layers)
+        )
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """(rows, tokens, width)."""

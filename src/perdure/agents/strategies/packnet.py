@@ -159,10 +159,14 @@ class PackNet(Strategy):
         self.held.copy_(self.learner.optimizer.weights)
 
     def number(self, task: str) -> int:
-        """The number under which a task was learned last; 0 if it was not, or is being learned."""
+        """The number under which a task was learned last; 0 if it was not, or is being learned. A
+        variant that was never learned counts as its task."""
+        found = [k for k, ids in enumerate(self.learned, 1) if task in ids.split("\n")]
+        whole = task.partition("@")[0]
         if task in self.task.split("\n"):
             return 0
-        found = [k for k, ids in enumerate(self.learned, 1) if task in ids.split("\n")]
+        if not found and whole != task:
+            return self.number(whole)
         return found[-1] if found else 0
 
     def act(self, obs: Any, ctx: Context) -> Array | Sequence[Any]:

@@ -20,7 +20,9 @@ size              of a picture; ``orientation``: upright, upstream (upside down)
 proprioception    what is observed of the robot; ``objects``: also the poses of objects,
                   of all or of those named (zeros where one is not there);
                   ``privileged``: the simulation's whole state, for experts
-instruction       benchmark: from the file's name; file: the sentence in the file
+instruction       benchmark: from the file's name; file: the sentence in the file; polite, synonyms,
+                  reworded: the first in other words
+start_shift       metres by which the hand begins elsewhere; ``camera_shift``, ``light``: other pictures
 look              primitive: our own object library; official: the published meshes
 solves            3 as upstream; 1 is faster and the same to about 1e-7
 folder            where the task's file is, if it is none of the 130
@@ -42,6 +44,7 @@ from perdure.suite import BatchedEnv, Data, Demonstration, Suite
 from perdure.suites.libero import lifelong, protocols
 from perdure.suites.libero.eval_protocols import PROTOCOLS
 from perdure.suites.libero.folders import FolderTask
+from perdure.suites.libero.phrasing import REPHRASED, rephrased
 from perdure.suites.libero.states import numbered
 from perdure.suites.libero.tasks import (
     LISTS,
@@ -138,12 +141,14 @@ class LiberoSuite(Suite):
 
     def instructions(self, task: Task) -> Sequence[str]:
         found = located(task)
-        if not isinstance(found, FolderTask) and settings(task).instruction == "benchmark":
-            return (found.instruction,)
+        how = settings(task).instruction
+        if not isinstance(found, FolderTask) and how != "file":
+            said = found.instruction
+            return (rephrased(said, how) if how in REPHRASED else said,)
         with extras_named("suite libero"):
             from perdure.suites.libero.env import problem_of
-        said = problem_of(found).language.lower()
-        return (said,) if said else ()
+        written = problem_of(found).language.lower()
+        return (written,) if written else ()
 
     def code(self, task: Task) -> Sequence[Any]:
         found = located(task)

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perdure.errors import CurriculumError, UnknownName
+from perdure.suites.libero.phrasing import REPHRASED
 from perdure.suites.libero.protocols import about_of, chosen_for, names_in_order, tasks_of
 from perdure.suites.libero.tasks import find, names_of
 from perdure.types import Block, Curriculum, Exposure, Task, evaluate, learn
@@ -44,6 +45,7 @@ def lifelong(
     past: str = "end",
     pretrain: str | int | Sequence[str] = (),
     pretrain_epochs: int | None = None,
+    perturb: Sequence[str] = (),
     protocol: str = "primitive",
     **params: Any,
 ) -> Curriculum:
@@ -51,7 +53,9 @@ def lifelong(
     are learned and after every later one.
 
     ``tasks`` is a list's name (spatial, object, goal, 10) in one of upstream's 21 orders, or task names.
-    ``pretrain`` are tasks, or a list (90), that are learned together before all else."""
+    ``pretrain`` are tasks, or a list (90), that are learned together before all else. With ``perturb``
+    (start, camera, light, words) all tasks are played under graded perturbations when life ends, so that
+    what was forgotten and what is not robust stand side by side."""
     where = "libero/lifelong"
     given = _scaled(where, scale, params)
     epochs, every, zero = (given.pop(n) for n in ("epochs", "every", "epoch_zero"))
@@ -75,6 +79,8 @@ def lifelong(
             back = learned[:k] if last or past == "every" else []
             ahead = learned[k + 1 : k + 2] if last and zero else []
             play(*back, task, *ahead)
+    if perturb:
+        play(*(v for t in learned for v in perturbed(t, perturb)))
     pretraining: tuple[Block, ...] = ()
     if before:
         together = (Exposure(t, pretrain_epochs or epochs, "epochs") for t in before)
@@ -102,6 +108,52 @@ def multitask(
     return Curriculum(where, tuple(blocks), about=about_of(multitask))
 
 
+AXES: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "start": [{"start_shift": d} for d in (0.03, 0.06, 0.12)],
+    "camera": [{"camera_shift": d} for d in (0.03, 0.06, 0.12)],
+    "light": [{"light": b} for b in (0.7, 0.45, 0.25)],
+    "words": [{"instruction": how} for how in REPHRASED],
+}
+"""Ways in which a task is made harder, from little to much: where the hand begins, where the camera
+stands, how bright it is, in which words it is asked for."""
+
+
+def perturbed(task: Task, axes: Sequence[str] = ()) -> list[Task]:
+    """A task's variants along these axes (all that can be seen, if none is named), such as light-2."""
+    chosen = axes or [
+        a for a in AXES if task.params.get("cameras") != [] or a in ("start", "words")
+    ]
+    for axis in chosen:
+        if axis not in AXES:
+            raise UnknownName("axis", axis, AXES, f"({', '.join(AXES)})")
+    return [
+        Task(task.suite, task.name, f"{axis}-{k}", {**task.params, **change})
+        for axis in chosen
+        for k, change in enumerate(AXES[axis], 1)
+    ]
+
+
+def robustness(
+    tasks: str | int | Sequence[str] = "object",
+    scale: str = "paper",
+    axes: Sequence[str] = (),
+    protocol: str = "primitive",
+    **params: Any,
+) -> Curriculum:
+    """Play tasks as they are and under graded perturbations: where the hand begins, camera, light, words.
+
+    For a policy that was trained before: ``-a from_run,run=RUN,agent=A,frozen=true``. Variants are columns
+    of their own, ``object-0@light-2``; what a policy reads must be as when it was trained."""
+    where = "libero/robustness"
+    given = _scaled(where, scale, params)
+    for name in ("epochs", "every", "epoch_zero"):
+        given.pop(name)
+    played, _ = _made(where, _names(tasks, 0), [], None, protocol, given)
+    every = [v for t in played for v in (t, *perturbed(t, axes))]
+    evaluation = evaluate(*(Exposure(t, given["episodes"]) for t in every))
+    return Curriculum(where, (evaluation,), about=about_of(robustness))
+
+
 def _scaled(where: str, scale: str, params: Mapping[str, Any]) -> dict[str, Any]:
     if scale not in SCALES:
         raise UnknownName(f"scale of {where}", scale, SCALES, f"({', '.join(SCALES)})")
@@ -126,12 +178,13 @@ def _made(
     where: str,
     names: Sequence[str],
     first: Sequence[str],
-    demos: str,
+    demos: str | None,
     protocol: str,
     given: Mapping[str, Any],
 ) -> tuple[list[Task], list[Task]]:
-    """The tasks, and those learned before them, all of one observation space."""
-    if not demos or not isinstance(demos, str):
+    """The tasks, and those learned before them, all of one observation space; with None they are only
+    played."""
+    if demos is not None and (not demos or not isinstance(demos, str)):
         raise CurriculumError(f"{where}: set demos to a folder that perdure demos has filled")
     if not names:
         raise CurriculumError(f"{where}: tasks must be a list's name or at least one task")
@@ -139,7 +192,8 @@ def _made(
     if params.get("objects") is True:
         params["objects"] = _objects([*names, *first])
     chosen = chosen_for(where, protocol, given["episodes"], params)
-    return tasks_of(names, chosen, demos=demos), tasks_of(first, chosen, demos=demos)
+    data = {} if demos is None else {"demos": demos}
+    return tasks_of(names, chosen, **data), tasks_of(first, chosen, **data)
 
 
 def _objects(names: Sequence[str]) -> list[str]:
@@ -157,4 +211,4 @@ def _parts(where: str, epochs: int, every: int) -> list[int]:
     return [min(every, epochs - k) for k in range(0, epochs, every)]
 
 
-CURRICULA = {"lifelong": lifelong, "multitask": multitask}
+CURRICULA = {"lifelong": lifelong, "multitask": multitask, "robustness": robustness}

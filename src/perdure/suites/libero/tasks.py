@@ -16,6 +16,7 @@ from perdure.errors import CurriculumError, UnknownName
 from perdure.suites._parameters import checked_parameters
 from perdure.suites.libero.folders import FolderTask, find_in
 from perdure.suites.libero.looks import DEFAULT, INITIAL_STATES, LOOKS
+from perdure.suites.libero.phrasing import REPHRASED
 from perdure.suites.libero.states import COUNT
 from perdure.types import Task
 
@@ -106,7 +107,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "initial_states": ("numbered", "official", "cycle", "random"),
     "orientation": ("upright", "upstream", "rotated"),
     "settle_gripper": ("hold", "open"),
-    "instruction": ("benchmark", "file"),
+    "instruction": ("benchmark", "file", *REPHRASED),
     "look": tuple(LOOKS),
     "rendering": ("exact", "fast"),
     "solves": (1, 3),
@@ -150,7 +151,13 @@ class Settings:
     """Whether the simulation's whole state is observed, as experts need it."""
     instruction: str = "benchmark"
     """``benchmark``: from the name of the task's file; ``file``: the one in it, which differs in 29
-    of the 130."""
+    of the 130; ``polite``, ``synonyms`` or ``reworded``: the benchmark's in other words."""
+    start_shift: float = 0.0
+    """How far the hand is moved, in metres, before the episode begins: somewhere to the side or up."""
+    camera_shift: float = 0.0
+    """How far the cameras that stand in the room are moved, in metres, in any direction."""
+    light: float = 1.0
+    """How bright the lights are; 1 is as the look has them."""
     look: str = DEFAULT
     """Where bodies and their looks come from: ``primitive``, our own object library, or
     ``official``, the published meshes, which are an extra."""
@@ -170,6 +177,8 @@ class Settings:
     """Standard deviation of what is added to an expert's actions when it demonstrates."""
 
 
+REACHES = {"noise": 1, "start_shift": 0.3, "camera_shift": 1, "light": 2}
+"""Numbers from 0 to their most."""
 INTEGERS = {"horizon": 1, "settle": 0, "size": 8, "sequence": 1, "batch_size": 1}
 """Whole numbers and their least."""
 LISTED = {"cameras": None, "proprioception": tuple(PROPRIOCEPTION)}
@@ -202,9 +211,12 @@ def settings(task: Task) -> Settings:
     if not isinstance(given.get("objects", False), bool):
         given["objects"] = _names(task, "objects", given["objects"], None)
     given.setdefault("initial_states", INITIAL_STATES[given.get("look", DEFAULT)])
-    noise = given.get("noise", 0.0)
-    if not isinstance(noise, (int, float)) or isinstance(noise, bool) or not 0 <= noise <= 1:
-        raise CurriculumError(f"{task.id}: noise must be a number from 0 to 1, got {noise!r}")
+    for name, top in REACHES.items():
+        value = given.get(name, 0.0)
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value <= top:
+            raise CurriculumError(
+                f"{task.id}: {name} must be a number from 0 to {top}, got {value!r}"
+            )
     if not isinstance(given.get("demos", ""), str):
         raise CurriculumError(f"{task.id}: demos must be the name of a folder")
     made = Settings(**given)
