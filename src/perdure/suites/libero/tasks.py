@@ -208,8 +208,13 @@ def settings(task: Task) -> Settings:
             given[name] = _names(task, name, given[name], choices)
     if not isinstance(given.get("privileged", False), bool):
         raise CurriculumError(f"{task.id}: privileged must be true or false")
-    if not isinstance(given.get("objects", False), bool):
-        given["objects"] = _names(task, "objects", given["objects"], None)
+    shown = given.get("objects", False)
+    if not isinstance(shown, (bool, list, tuple)):
+        raise CurriculumError(
+            f"{task.id}: objects must be true or false, or a list of names, got {shown!r}"
+        )
+    if not isinstance(shown, bool):
+        given["objects"] = _names(task, "objects", shown, None)
     given.setdefault("initial_states", INITIAL_STATES[given.get("look", DEFAULT)])
     for name, top in REACHES.items():
         value = given.get(name, 0.0)
