@@ -63,6 +63,8 @@ class LifetimeLoop:
             )
         self.state = AgentState(agent)
         self._placed: tuple[Any, Any, _Columns | None] = (None, None, None)
+        self._stage: tuple[int, tuple[float, float]] = (-1, (0.0, 1.0))
+        """Where the block of this number lies in its stage."""
         self.position: tuple[int, int, int] = (0, 0, 0)
         """Block, phase and group under way."""
         self.block: Block | None = None
@@ -93,8 +95,9 @@ class LifetimeLoop:
         instructed = told if shown.instructions is None else shown.instructions
         said = tuple(instructions) if instructed and any(instructions) else None
         where = (kind, place.learning, place.number, tasks, slots, episode_start)
-        stage = stage_of(self.config.curriculum.fixed, place.number)
-        return Context(*where, instructions=said, stage=stage, **more)
+        if self._stage[0] != place.number:
+            self._stage = place.number, stage_of(self.config.curriculum.fixed, place.number)
+        return Context(*where, instructions=said, stage=self._stage[1], **more)
 
     @property
     def experiences(self) -> int:

@@ -46,7 +46,7 @@ class GaussianMixtureHead(nn.Module):
     def split(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """μ and σ, both (…, modes, actions), and log w, (…, modes)."""
         size = self.actions * self.modes
-        means, deviations, logits = outputs.split([size, size, self.modes], -1)
+        means, deviations, logits = torch.split(outputs, [size, size, self.modes], -1)
         shape = (*outputs.shape[:-1], self.modes, self.actions)
         mean = torch.tanh(means).view(shape)
         std = nn.functional.softplus(deviations).view(shape) + MIN_STD

@@ -106,7 +106,8 @@ def embed(sentences: Sequence[str], name: str, weights: str = "") -> Array:
             found.append(to_array(_pooled(name, model, words)[0]).astype(np.float64))
     vectors = np.array(found)
     scale = np.sqrt(np.mean(vectors**2, axis=1, keepdims=True))
-    return (vectors / scale).astype(np.float32)
+    scaled: Array = (vectors / scale).astype(np.float32)
+    return scaled
 
 
 def _folder(name: str, weights: str) -> Path:

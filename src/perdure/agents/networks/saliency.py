@@ -58,7 +58,7 @@ def word_saliency(
 @contextmanager
 def watched(transformer: Transformer) -> Iterator[list[Attention]]:
     """The attentions of a transformer, which keep what they look at meanwhile."""
-    layers = [block.attention for block in transformer.blocks]
+    layers = [m for m in transformer.modules() if isinstance(m, Attention)]
     for layer in layers:
         layer.watch = True
     try:
@@ -90,7 +90,7 @@ def attention(policy: SequencePolicy, seen: Seen, language: Tensor) -> Mapping[s
                 looked = torch.stack(kept).mean((0, 2))
             if name == "time":
                 tokens = looked.shape[1] // steps
-                found[name] = looked[:, -tokens].unflatten(1, (steps, tokens))
+                found[name] = looked[:, -tokens].reshape(-1, steps, tokens)
             else:
                 found[name] = looked[steps - 1 :: steps, 0, 1:]
     return found

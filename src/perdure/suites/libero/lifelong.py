@@ -12,7 +12,7 @@ change it; what else is given goes to the tasks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from perdure.errors import CurriculumError, UnknownName
@@ -211,4 +211,8 @@ def _parts(where: str, epochs: int, every: int) -> list[int]:
     return [min(every, epochs - k) for k in range(0, epochs, every)]
 
 
-CURRICULA = {"lifelong": lifelong, "multitask": multitask, "robustness": robustness}
+CURRICULA: Mapping[str, Callable[..., Curriculum]] = {
+    "lifelong": lifelong,
+    "multitask": multitask,
+    "robustness": robustness,
+}
