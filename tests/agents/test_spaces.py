@@ -38,6 +38,7 @@ LEARNERS = {
     "rl2": "hidden=[4],width=4,trials=1,sequence=4,batch=2,epochs=1",
     "pearl": "hidden=[4],encoder=[4],tasks=1,batch=4,context=4,start=4,rate=0.25",
     "bc": "hidden=[4]",
+    "sequence_bc": "look_back=1,language=none,size=small",
     "classifier": "hidden=[4]",
 }
 TASK = "toy/cue"

@@ -37,6 +37,7 @@ PURPOSES = {
     "sweep": "perdure sweep",
     "objectstore": "runs at s3://, gs://, az://",
     "ray": "perdure run --executor ray",
+    "language": "instructions as vectors, agent sequence_bc",
     "policies": "perdure eval with policy servers, perdure serve",
 }
 RENDERING = {"EGL": "libegl1", "OSMesa": "libosmesa6"}

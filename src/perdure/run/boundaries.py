@@ -77,4 +77,5 @@ def context_of(
     instructed = told if shown.instructions is None else shown.instructions
     said = tuple(instructions) if instructed and any(instructions) else None
     where = (kind, place.learning, place.number, tasks, slots, episode_start)
-    return Context(*where, instructions=said, **more)
+    stage = config.stages[place.number] if place.number < len(config.stages) else (0.0, 1.0)
+    return Context(*where, instructions=said, stage=stage, **more)

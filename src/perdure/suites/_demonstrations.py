@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -134,6 +136,35 @@ class DemonstrationFile:
     def close(self) -> None:
         """Let go of the file."""
         self.file.close()
+
+
+class HeldArrays:
+    """Arrays that are costly to make, held as long as there is room: what was not asked for longest goes
+    first, and is made again when it is needed. What is held must not be changed."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self.most_bytes, self.bytes = most_bytes, 0
+        self._held: OrderedDict[Hashable, dict[str, Array]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, make: Callable[[], dict[str, Array]]) -> dict[str, Array]:
+        """The arrays of a key, made if they are not held."""
+        with self._lock:
+            if key in self._held:
+                self._held.move_to_end(key)
+                return self._held[key]
+        made = make()
+        with self._lock:
+            if key not in self._held:
+                self._held[key] = made
+                self.bytes += _size(made)
+            while self.bytes > self.most_bytes and len(self._held) > 1:
+                self.bytes -= _size(self._held.popitem(last=False)[1])
+        return made
+
+
+def _size(arrays: Mapping[str, Array]) -> int:
+    return sum(a.nbytes for a in arrays.values())
 
 
 def _datasets(group: h5py.Group, head: str = "") -> Iterator[str]:

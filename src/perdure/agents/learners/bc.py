@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from gymnasium import spaces
 from torch import Tensor, nn
@@ -24,16 +23,15 @@ from perdure.agents.networks.learner import (
 )
 from perdure.agents.networks.optimizers import OptimizerSettings, OptimizerSpec
 from perdure.agents.networks.policies import choices_for
+from perdure.agents.networks.scaling import RealActions, Standardise
 from perdure.agents.networks.settings import TorchSettings
 from perdure.agents.networks.tasks import Tasks
-from perdure.agents.networks.tensors import CPU, to_array, to_float, to_tensor
+from perdure.agents.networks.tensors import to_array, to_tensor
 from perdure.errors import AgentFault
 from perdure.spaces import ALL, POLICIES
 from perdure.specs import takes_fields
 from perdure.types import Array, Batch, Context, Examples, Measures, Setup
 
-LEAST_INPUT_STD = 0.1
-"""The least deviation that is divided by: numbers that hardly vary are not to become large."""
 OPTIMIZER = OptimizerSettings(schedule="inverse")
 
 
@@ -48,62 +46,6 @@ class BCSettings(TorchSettings):
     network: str = ""
     multihead: bool = False
     optimizer: OptimizerSpec = OPTIMIZER
-
-
-class Standardise(nn.Module):
-    """Shifts and scales each input by mean and deviation of the first minibatch, and never changes
-    again.
-
-    Statistics that went on moving would change what was learned about earlier tasks. An input that
-    is the same in the whole minibatch, such as a one-hot of the task, may well vary later, and is
-    to count beside the others then: it is divided by the least deviation too.
-    """
-
-    mean: Tensor
-    std: Tensor
-    fitted: Tensor
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        super().__init__()
-        self.register_buffer("mean", torch.zeros(shape, device=CPU))
-        self.register_buffer("std", torch.ones(shape, device=CPU))
-        self.register_buffer("fitted", torch.zeros((), device=CPU))
-
-    def fit(self, inputs: Tensor) -> None:
-        """Take the statistics of a minibatch, if it is the first."""
-        if to_float(self.fitted) or len(inputs) < 2:
-            return
-        self.mean.copy_(inputs.mean(dim=0))
-        self.std.copy_(inputs.std(dim=0).clamp(min=LEAST_INPUT_STD))
-        self.fitted.fill_(1.0)
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """The inputs, standardised."""
-        return (inputs - self.mean) / self.std
-
-
-class RealActions:
-    """Actions of a Box in units of its range, where that is bounded."""
-
-    def __init__(self, space: spaces.Box) -> None:
-        self.space = space
-        low, high = space.low.astype(np.float32).ravel(), space.high.astype(np.float32).ravel()
-        bounded = np.isfinite(low) & np.isfinite(high)
-        low, high = np.where(bounded, low, -1), np.where(bounded, high, 1)
-        self.middle: Array = ((low + high) / 2).astype(np.float32)
-        self.half: Array = ((high - low) / 2).astype(np.float32)
-
-    def to_space(self, scaled: Array) -> Array:
-        """Members of the space; what lies beyond its bounds is cut off."""
-        actions = (scaled * self.half + self.middle).reshape(-1, *self.space.shape)
-        inside: Array = np.clip(actions, self.space.low, self.space.high)
-        return inside.astype(self.space.dtype)
-
-    def from_space(self, actions: Array) -> Array:
-        """In units of the range."""
-        given = np.asarray(actions, np.float32).reshape(len(actions), -1)
-        scaled: Array = (given - self.middle) / self.half
-        return scaled
 
 
 class BCAgent(TorchLearner):

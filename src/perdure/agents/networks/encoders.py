@@ -29,17 +29,19 @@ RngSource: TypeAlias = Callable[[], np.random.Generator]
 
 class Dropout(nn.Module):
     """Each number is 0 with this probability while the network learns, and the others are as much
-    greater. The noise is the agent's own, so that a resumed lifetime draws the same."""
+    greater; with ``whole_rows`` all numbers of a row together. The noise is the agent's own, so that
+    a resumed lifetime draws the same."""
 
-    def __init__(self, probability: float, rng: RngSource) -> None:
+    def __init__(self, probability: float, rng: RngSource, whole_rows: bool = False) -> None:
         super().__init__()
-        self.probability, self.rng = probability, rng
+        self.probability, self.rng, self.whole_rows = probability, rng, whole_rows
 
     def forward(self, x: Tensor) -> Tensor:
         """The numbers that stay."""
-        if not self.training:
+        if not self.training or not self.probability:
             return x
-        noise = to_tensor(self.rng().random(tuple(x.shape), dtype=np.float32), x.device)
+        shape = (len(x), *[1] * (x.dim() - 1)) if self.whole_rows else tuple(x.shape)
+        noise = to_tensor(self.rng().random(shape, dtype=np.float32), x.device)
         return x * (noise >= self.probability) / (1 - self.probability)
 
 

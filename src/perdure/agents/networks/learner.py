@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isinf
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -159,10 +159,14 @@ class TorchLearner(TorchAgent):
         """Examples as the loss takes them; a learner of data writes it with :meth:`labelled`."""
         raise NotImplementedError(f"{type(self).__name__} does not learn from data")
 
+    def read(self, inputs: Any) -> Tensor:
+        """The inputs of a minibatch as the column ``obs``."""
+        return self.inputs(inputs)
+
     def labelled(self, examples: Examples, targets: Tensor) -> Minibatch:
         """A minibatch of examples and their targets. Where each is from is told as well, if it can
         be looked up again: ``source`` and ``index``."""
-        batch = {"obs": self.inputs(examples.inputs), "targets": targets}
+        batch = {"obs": self.read(examples.inputs), "targets": targets}
         if examples.source >= 0 and examples.indices is not None:
             sources = np.full(len(examples), examples.source)
             batch["source"] = to_tensor(sources, self.device, torch.int64)

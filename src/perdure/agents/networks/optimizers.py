@@ -35,7 +35,8 @@ class OptimizerSettings:
     """Which optimiser, and how its learning rate changes: ``optimizer={name="adamw", eps=1e-8}``.
 
     ``linear`` and ``cosine`` let the rate fall to zero over an exposure (``ctx.progress``), after it
-    rose from near zero in the first part ``warmup`` of it. ``inverse`` is lr / (1 + n / ``halving``)
+    rose from near zero in the first part ``warmup`` of it; with ``final`` they end at that part of the
+    rate instead of zero. ``inverse`` is lr / (1 + n / ``halving``)
     at the n-th minibatch of a block. ``weight_decay`` is decoupled in AdamW and part of the gradient
     in Adam and SGD, as in torch.optim.
     """
@@ -49,6 +50,7 @@ class OptimizerSettings:
     schedule: str = "constant"
     warmup: float = 0.0
     halving: float = 1000.0
+    final: float = 0.0
 
     def __post_init__(self) -> None:
         if self.name not in OPTIMIZERS:
@@ -62,6 +64,7 @@ class OptimizerSettings:
             check_ranges("optimizer", betas=(beta, 0, 1))
         check_ranges("optimizer", eps=(self.eps, 0, math.inf), momentum=(self.momentum, 0, 1))
         check_ranges("optimizer", weight_decay=(self.weight_decay, 0, math.inf))
+        check_ranges("optimizer", final=(self.final, 0, 1))
         check_ranges("optimizer", warmup=(self.warmup, 0, 1), halving=(self.halving, 1, math.inf))
         if self.nesterov and not self.momentum:
             raise SpecError("optimizer: nesterov needs a momentum above 0")
@@ -73,9 +76,10 @@ class OptimizerSettings:
         done = (progress - self.warmup) / (1 - self.warmup) if self.warmup < 1 else 1.0
         match self.schedule:
             case "linear":
-                return lr * (1 - done)
+                return lr * (1 - (1 - self.final) * done)
             case "cosine":
-                return lr * (1 + math.cos(math.pi * done)) / 2
+                part = (1 + math.cos(math.pi * done)) / 2
+                return lr * (self.final + (1 - self.final) * part)
             case "inverse":
                 return lr / (1 + updates / self.halving)
         return lr

@@ -57,6 +57,16 @@ NEEDS: dict[str, tuple[Callable[[Offers], bool], str]] = {
         "make it new is not defined where that leads into itself at the next step. shrink_perturb, l2_init "
         "and layer_norm=true work with it",
     ),
+    "rows or replay": (
+        lambda learner: learner.replayable or not learner.sequences,
+        "its minibatches are sequences that mean nothing once they are past, and this strategy reads "
+        "one prediction for each row",
+    ),
+    "rows or data": (
+        lambda learner: "data" in learner.learns_from or not learner.sequences,
+        "its minibatches are sequences without labels, and this strategy reads one prediction for "
+        "each row",
+    ),
     "one head": (
         lambda learner: learner.heads == 1,
         "it has a head for each task, and this strategy makes inputs that belong to none",

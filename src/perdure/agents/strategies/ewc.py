@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from math import inf
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 from torch import Tensor
 
 from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.learner import NewRows, TorchLearner
 from perdure.agents.strategies.base import Strategy
 from perdure.agents.strategies.fisher import Labels, check_labels, fisher
+from perdure.agents.strategies.persample import summed
 from perdure.agents.strategies.quadratic_penalty import QuadraticPenalty
 from perdure.agents.strategies.row_memory import Reservoir, RowFormat, rows_of
 from perdure.errors import SpecError
@@ -33,9 +35,10 @@ class EWC(Strategy):
 
     The preset ``openloris`` is that of OpenLORIS-Object's authors, with as many samples as a task has
     frames; ``openloris-small`` has their strength and fewer samples.
+    Presets for LIBERO are those of ``online_ewc``.
     """
 
-    needs = ("rows",)
+    needs = ("rows or data",)
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "openloris": {"strength": 5240.0, "samples": 12_283, "divisor": "n-1"},
         "openloris-small": {"strength": 5240.0},
@@ -69,10 +72,21 @@ class EWC(Strategy):
         """The Fisher information of the task that ends; None if nothing was learned in it."""
         if not len(self.seen):
             return None
+        if self.learner.sequences:
+            return self._importance_of_sequences()
         rows = self.seen.all()
         found = fisher(self.learner, rows, self.labels, self.rng, self.group)
         n = rows_of(rows) // self.group
         return found * (n / (n - 1)) if self.divisor == "n-1" and n > 1 else found
+
+    def _importance_of_sequences(self) -> Tensor:
+        """The same, a group of rows at a time: sequences of pictures are large, and with given labels
+        rows do not depend on each other. Rows that fill no group are left out."""
+        group = min(self.group, len(self.seen))
+        groups = len(self.seen) // group
+        parts = (self.seen.at(np.arange(k * group, (k + 1) * group)) for k in range(groups))
+        found = summed(fisher(self.learner, p, self.labels, self.rng, group) for p in parts)
+        return found / (groups - 1 if self.divisor == "n-1" and groups > 1 else groups)
 
     def end(self) -> None:
         found = self.importance()

@@ -22,6 +22,11 @@ def check_labels(strategy: str, learner: TorchLearner, labels: Labels) -> None:
     """Refuse labels that are no choice, or none with this learner."""
     if labels not in LABELS:
         raise SpecError(f"{strategy}: labels must be one of {', '.join(LABELS)}, got {labels!r}")
+    if learner.sequences and labels != "given":
+        raise SpecError(
+            f"{strategy}: {type(learner).__name__} answers whole sequences, whose likelihood is its "
+            "own loss: use labels='given'"
+        )
     if labels == "given" and "data" not in learner.learns_from:
         raise SpecError(
             f"{strategy}: labels='given' needs labelled data, and {type(learner).__name__} learns "

@@ -7,8 +7,9 @@ After task k, F̃ ← F^k + decay F̃, and every later task learns::
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 
@@ -17,9 +18,21 @@ from perdure.agents.networks.learner import TorchLearner
 from perdure.agents.strategies.ewc import EWC
 from perdure.agents.strategies.fisher import Labels
 
+LIBERO: Mapping[str, Any] = {"strength": 2 * 5e4 / 0.9, "decay": 0.9, "labels": "given"}
+
 
 class OnlineEWC(EWC):
-    """Importance adds up and fades by ``decay`` at each new task. The rest is as in EWC."""
+    """Importance adds up and fades by ``decay`` at each new task. The rest is as in EWC.
+
+    The preset ``libero`` is LIBERO's EWC, which is this one: its code adds 50,000 Σ F (θ − θ*)² with
+    F ← F^k + 0.9 F, so that strength / 2 · decay is 50,000; the gradients of minibatches of 32 are
+    squared. ``libero-small`` takes fewer samples, in groups of the larger minibatches there.
+    """
+
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "libero": {**LIBERO, "samples": 10_240, "group": 32},
+        "libero-small": {**LIBERO, "samples": 2048, "group": 128},
+    }
 
     def __init__(
         self,

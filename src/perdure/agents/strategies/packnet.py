@@ -22,10 +22,10 @@ it did before it was pruned.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -48,10 +48,17 @@ NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm)
 class PackNet(Strategy):
     """Retrains on ``memory`` rows of the task, drawn uniformly as it was learned.
 
+    The preset ``libero`` is LIBERO's: as many steps again as the task was learned in (50 epochs of about
+    200); ``libero-small`` is for the small scale of its studies.
+
     A task that comes again is a task of its own: it gets more weights.
     """
 
-    needs = ("rows",)
+    needs = ("rows or replay",)
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "libero": {"prune": 0.75, "retrain": 10_000, "memory": 10_000},
+        "libero-small": {"prune": 0.75, "retrain": 500, "memory": 4000},
+    }
 
     def __init__(
         self, learner: TorchLearner, prune: float = 0.75, retrain: int = 200, memory: int = 1000
@@ -108,14 +115,21 @@ class PackNet(Strategy):
             return soft(answers, aim, 1.0)
         return squared_error(answers, aim)
 
-    def _material(self) -> Minibatch:
-        """The rows to learn again, with the answers to aim at where the learner's own loss will not
-        do."""
-        rows = self.seen.all()
+    def _material(self) -> Callable[[Array], Minibatch]:
+        """What gives the rows to learn again, with the answers to aim at where the learner's own loss
+        will not do. Rows that are references are asked for as they are needed: all at once may be
+        more than there is room for."""
         if self.learner.replayable or not len(self.seen):
-            return rows
+            return self.seen.at
+        rows = self.seen.all()
         with torch.no_grad(), evaluating(self.learner.net):
-            return {**rows, "packnet aim": self.learner.predict(rows)}
+            rows = {**rows, "packnet aim": self.learner.predict(rows)}
+
+        def at(indices: Array) -> Minibatch:
+            where = to_tensor(indices, self.learner.device)
+            return {name: v[where] for name, v in rows.items()}
+
+        return at
 
     def end(self) -> None:
         self.learned.append(self.task)
@@ -136,10 +150,7 @@ class PackNet(Strategy):
         self._fix(self.owner != number)
         self.retraining = True
         for _ in range(self.retrain if len(self.seen) else 0):
-            drawn = to_tensor(
-                self.rng.integers(len(self.seen), size=self.rows), self.learner.device
-            )
-            self.learner.descend({name: rows[drawn] for name, rows in material.items()})
+            self.learner.descend(material(self.rng.integers(len(self.seen), size=self.rows)))
         self.retraining = False
         self._fix(self.owner > 0)
 
@@ -148,10 +159,14 @@ class PackNet(Strategy):
         self.held.copy_(self.learner.optimizer.weights)
 
     def number(self, task: str) -> int:
-        """The number under which a task was learned last; 0 if it was not, or is being learned."""
+        """The number under which a task was learned last; 0 if it was not, or is being learned. A
+        variant that was never learned counts as its task."""
+        found = [k for k, ids in enumerate(self.learned, 1) if task in ids.split("\n")]
+        whole = task.partition("@")[0]
         if task in self.task.split("\n"):
             return 0
-        found = [k for k, ids in enumerate(self.learned, 1) if task in ids.split("\n")]
+        if not found and whole != task:
+            return self.number(whole)
         return found[-1] if found else 0
 
     def act(self, obs: Any, ctx: Context) -> Array | Sequence[Any]:

@@ -11,7 +11,9 @@ second task: a reservoir of the first holds nothing of the past.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf
+from typing import Any, ClassVar
 
 from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.learner import Minibatch, NewRows, TorchLearner
@@ -26,9 +28,16 @@ class Replay(Strategy):
     Examples of a data set are kept as references into it (``keep="references"``), which cost nothing;
     who cannot ask the data again keeps ``copies``, in their own type, of at most ``megabytes`` (of
     each task, with ``quota``) if that is given. Transitions are always copied.
+
+    The preset ``libero`` is LIBERO's ER: 1,000 sequences of each task, drawn uniformly (its code takes
+    the first 1,000 in the file), and one of them for each new one.
     """
 
     needs = ("replay",)
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "libero": {"quota": 1000},
+        "libero-small": {"quota": 1000},
+    }
 
     def __init__(
         self,

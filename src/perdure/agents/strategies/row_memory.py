@@ -18,6 +18,8 @@ from perdure.arrays import leaves, nested
 from perdure.errors import SpecError
 from perdure.types import Array, Examples, State
 
+TOLD = ("task", "instruction")
+"""Columns that say what each row is about, which its data do not: they are kept beside it."""
 Keep = Literal["references", "copies"]
 KEEPS: tuple[Keep, ...] = ("references", "copies")
 
@@ -41,7 +43,7 @@ class RowFormat:
         """What is kept of each row, by column."""
         if "source" not in batch or self.learner is None:
             return {name: to_array(value) for name, value in batch.items()}
-        where = {n: to_array(batch[n]) for n in ("source", "index", "task") if n in batch}
+        where = {n: to_array(batch[n]) for n in ("source", "index", *TOLD) if n in batch}
         if self.keep == "references":
             return where
         found = [self._raw(int(source), where) for source in np.unique(where["source"])]
@@ -65,10 +67,8 @@ class RowFormat:
         for source in np.unique(columns["source"]):
             rows = np.flatnonzero(columns["source"] == source)
             again = self.learner.minibatch(self._again(int(source), rows, columns))
-            if "task" in columns:
-                task = to_tensor(columns["task"][rows], self.device)
-                again = {**again, "task": task}
-            parts.append(again)
+            told = {n: to_tensor(columns[n][rows], self.device) for n in TOLD if n in columns}
+            parts.append({**again, **told})
             order.append(rows)
         if len(parts) == 1:
             return parts[0]

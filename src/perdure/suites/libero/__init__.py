@@ -17,9 +17,12 @@ initial_state     always the one of this number
 fixture_seed      where fixtures stand, which is no part of a state
 cameras           whose pictures are observed; none is much faster
 size              of a picture; ``orientation``: upright, upstream (upside down) or rotated
-proprioception    what is observed of the robot; ``objects``: also the poses of objects;
+proprioception    what is observed of the robot; ``objects``: also the poses of objects,
+                  of all or of those named (zeros where one is not there);
                   ``privileged``: the simulation's whole state, for experts
-instruction       benchmark: from the file's name; file: the sentence in the file
+instruction       benchmark: from the file's name; file: the sentence in the file; polite, synonyms,
+                  reworded: the first in other words
+start_shift       metres by which the hand begins elsewhere; ``camera_shift``, ``light``: other pictures
 look              primitive: our own object library; official: the published meshes
 solves            3 as upstream; 1 is faster and the same to about 1e-7
 folder            where the task's file is, if it is none of the 130
@@ -38,9 +41,10 @@ from typing import TYPE_CHECKING, Any
 from perdure.protocol import EvalProtocol
 from perdure.registry import extras_named
 from perdure.suite import BatchedEnv, Data, Demonstration, Suite
-from perdure.suites.libero import protocols
+from perdure.suites.libero import lifelong, protocols
 from perdure.suites.libero.eval_protocols import PROTOCOLS
 from perdure.suites.libero.folders import FolderTask
+from perdure.suites.libero.phrasing import REPHRASED, rephrased
 from perdure.suites.libero.states import numbered
 from perdure.suites.libero.tasks import (
     LISTS,
@@ -132,17 +136,19 @@ class LiberoSuite(Suite):
         chosen = settings(task)
         with extras_named("suite libero"):
             from perdure.suites.libero.env import problem_of, spaces_of
-        things = problem_of(located(task)).objects if chosen.objects else ()
+        things = problem_of(located(task)).objects if chosen.objects is True else ()
         return spaces_of(chosen, [thing.name for thing in things])
 
     def instructions(self, task: Task) -> Sequence[str]:
         found = located(task)
-        if not isinstance(found, FolderTask) and settings(task).instruction == "benchmark":
-            return (found.instruction,)
+        how = settings(task).instruction
+        if not isinstance(found, FolderTask) and how != "file":
+            said = found.instruction
+            return (rephrased(said, how) if how in REPHRASED else said,)
         with extras_named("suite libero"):
             from perdure.suites.libero.env import problem_of
-        said = problem_of(found).language.lower()
-        return (said,) if said else ()
+        written = problem_of(found).language.lower()
+        return (written,) if written else ()
 
     def code(self, task: Task) -> Sequence[Any]:
         found = located(task)
@@ -164,7 +170,7 @@ class LiberoSuite(Suite):
         return generate(folder, kind, count, seed, looks, experts, report=report)
 
     def curricula(self) -> Mapping[str, Callable[..., Curriculum]]:
-        return protocols.CURRICULA
+        return {**protocols.CURRICULA, **lifelong.CURRICULA}
 
     def protocols(self) -> Mapping[str, EvalProtocol]:
         return PROTOCOLS

@@ -25,6 +25,9 @@ UNSEEN = 5
 """A group of geoms that is not drawn."""
 
 
+STILL = np.zeros(3)
+
+
 class Renderer:
     """Draws scenes that look alike."""
 
@@ -47,14 +50,21 @@ class Renderer:
         self.view.type = mujoco.mjtCamera.mjCAMERA_FIXED
         names = [self.model.camera(i).name for i in range(self.model.ncam)]
         self.cameras = {name: i for i, name in enumerate(names)}
+        self.places, self.in_room = self.model.cam_pos.copy(), self.model.cam_bodyid == 0
+        head = self.model.vis.headlight
+        parts = [head.ambient, head.diffuse, head.specular, self.model.light_ambient]
+        parts += [self.model.light_diffuse, self.model.light_specular]
+        self.lamps = [(part, part.copy()) for part in parts]
+        """All there is of light, and as the look has it."""
         self.groups = self.model.geom_group.copy()
         self.reach = np.where(self.model.geom_rbound > 0, self.model.geom_rbound, np.inf)
         """Of geoms from their middles; planes go on for ever."""
         # Also when the process ends: then before what they need is gone.
         weakref.finalize(self, _free, self.drawn, self.context)
 
-    def show(self, simulation: Simulation) -> None:
-        """Take over where everything was when sensors were last read."""
+    def show(self, simulation: Simulation, camera_shift: Array = STILL, light: float = 1.0) -> None:
+        """Take over where everything was when sensors were last read, with cameras of the room moved
+        and lights as bright as they are to be."""
         reading, model, data = simulation.reading, self.model, self.data
         assert reading is not None
         numbers = list(simulation.fixtures.values())
@@ -62,6 +72,10 @@ class Renderer:
         model.body_quat[numbers] = simulation.model.body_quat[numbers]
         for name, site in simulation.lights.items():
             model.site(site).rgba[3] = float(simulation.lit[name])
+        # Others draw with the same model: what one moved, the next puts back.
+        model.cam_pos[:] = self.places + np.where(self.in_room[:, None], camera_shift, 0.0)
+        for lamp, own in self.lamps:
+            lamp[:] = own * light
         data.qpos[:] = reading.posed
         mujoco.mj_kinematics(model, data)
         mujoco.mj_comPos(model, data)

@@ -21,10 +21,17 @@ import numpy as np
 
 from perdure.errors import CurriculumError, EnvironmentFault
 from perdure.suite import Demonstration
-from perdure.suites._demonstrations import SUFFIX, DemonstrationFile, windows
+from perdure.suites._demonstrations import SUFFIX, DemonstrationFile, HeldArrays, windows
 from perdure.suites.libero.bddl import write
 from perdure.suites.libero.camera import turned
-from perdure.suites.libero.env import Libero, object_state, problem_of, robot_state, scene_of
+from perdure.suites.libero.env import (
+    Libero,
+    object_state,
+    objects_of,
+    problem_of,
+    robot_state,
+    scene_of,
+)
 from perdure.suites.libero.experts import solve
 from perdure.suites.libero.mjcf import text
 from perdure.suites.libero.simulation import Simulation
@@ -35,6 +42,8 @@ PICTURES = {"agentview": "agentview_rgb", "robot0_eye_in_hand": "eye_in_hand_rgb
 """Cameras and what their pictures are called."""
 HELD_OUT = 10
 """Every tenth demonstration is held out."""
+HELD = HeldArrays(1 << 30)
+"""What was read of demonstrations: tasks are learned in several blocks, and looked up again later."""
 
 
 def file_of(task: Task) -> tuple[str, dict[str, Any]]:
@@ -188,7 +197,9 @@ class Demonstrations:
                 f"{'for learning' if learning else 'held out'}: every {HELD_OUT}th is held out"
             )
         lengths = dict(zip(self.file.names, self.file.lengths, strict=True))
-        self.lengths = [lengths[n] for n in self.names]
+        self.lengths = np.array([lengths[n] for n in self.names])
+        self.firsts = np.cumsum(self.lengths) - self.lengths
+        """The first row of each demonstration, where all of them lie below each other."""
         self.windows = windows(self.lengths, chosen.sequence)
         self._simulation: Simulation | None = None
         self._lock = threading.Lock()
@@ -199,44 +210,64 @@ class Demonstrations:
     def batch(self, indices: Array) -> Examples:
         """Sequences: minibatch × time × …; without time where sequences have one step."""
         length = self.settings.sequence
-        steps: list[dict[str, Array]] = []
-        actions: list[Array] = []
+        demo, begin = self.windows[indices].T
+        steps = np.minimum(begin[:, None] + np.arange(length), self.lengths[demo][:, None] - 1)
         with self._lock:
-            for demo, begin in self.windows[indices]:
-                group = self.file.data[self.names[demo]]
-                last = self.lengths[demo] - 1
-                end = min(int(begin) + length, last + 1)
-                rows = np.minimum(np.arange(begin, begin + length), last) - begin
-                actions.append(group["actions"][begin:end][rows])
-                steps.append(self._observed(group, int(begin), end, rows))
-        inputs = {name: np.array([s[name] for s in steps]) for name in steps[0]}
-        targets = np.array(actions, np.float32)
+            numbers = HELD.get((*self._key("numbers"), tuple(self.names)), self._all_numbers)
+            inputs = {
+                f"{camera}_image": np.stack(
+                    [
+                        self._pictures(camera, int(d))[rows]
+                        for d, rows in zip(demo, steps, strict=True)
+                    ]
+                )
+                for camera in self.settings.cameras
+            }
+        rows = self.firsts[demo][:, None] + steps
+        inputs |= {name: array[rows] for name, array in numbers.items() if name != "actions"}
+        targets = numbers["actions"][rows]
         if length == 1:
             inputs, targets = {n: a[:, 0] for n, a in inputs.items()}, targets[:, 0]
         return Examples(inputs, targets)
 
-    def _observed(self, group: Any, begin: int, end: int, rows: Array) -> dict[str, Array]:
-        chosen = self.settings
-        seen: dict[str, Array] = {}
-        for camera in chosen.cameras:
-            name = PICTURES.get(camera, f"{camera}_rgb")
-            if f"obs/{name}" not in group:
-                raise EnvironmentFault(
-                    f"{self.file.path} has no pictures of {camera}: set cameras to those it has, or make "
-                    "it with them"
-                )
-            pictures = group[f"obs/{name}"][begin:end]
-            if pictures.shape[1] != chosen.size:
-                raise EnvironmentFault(
-                    f"{self.file.path}: pictures have {pictures.shape[1]} pixels, the task {chosen.size}"
-                )
-            seen[f"{camera}_image"] = np.array([turned(p, chosen.orientation) for p in pictures])[
-                rows
-            ]
-        numbers = [self._numbers(state) for state in group["states"][begin:end]]
-        for name in numbers[0]:
-            seen[name] = np.array([n[name] for n in numbers])[rows]
-        return seen
+    def _key(self, what: str) -> tuple[object, ...]:
+        """What an array that is held depends on."""
+        chosen, found = self.settings, self.file.path.stat()
+        file = (str(self.file.path.resolve()), found.st_size, found.st_mtime_ns)
+        if what == "numbers":
+            return (*file, what, chosen.look, chosen.proprioception, chosen.objects)
+        return (*file, what, chosen.size, chosen.orientation)
+
+    def _pictures(self, camera: str, demo: int) -> Array:
+        """All pictures of a demonstration, as the task shows them."""
+        made = HELD.get(
+            (*self._key(camera), self.names[demo]), lambda: {"": self._turned(camera, demo)}
+        )
+        return made[""]
+
+    def _turned(self, camera: str, demo: int) -> Array:
+        chosen, group = self.settings, self.file.data[self.names[demo]]
+        name = PICTURES.get(camera, f"{camera}_rgb")
+        if f"obs/{name}" not in group:
+            raise EnvironmentFault(
+                f"{self.file.path} has no pictures of {camera}: set cameras to those it has, or make "
+                "it with them"
+            )
+        pictures = group[f"obs/{name}"][()]
+        if pictures.shape[1] != chosen.size:
+            raise EnvironmentFault(
+                f"{self.file.path}: pictures have {pictures.shape[1]} pixels, the task {chosen.size}"
+            )
+        return np.array([turned(p, chosen.orientation) for p in pictures])
+
+    def _all_numbers(self) -> dict[str, Array]:
+        """Actions and numbers of all steps of all demonstrations, below each other."""
+        if self.settings.privileged:
+            raise CurriculumError("demonstrations do not show privileged states")
+        groups = [self.file.data[name] for name in self.names]
+        seen = [self._numbers(state) for group in groups for state in group["states"][()]]
+        actions = np.concatenate([group["actions"][()] for group in groups]).astype(np.float32)
+        return {"actions": actions, **{n: np.array([s[n] for s in seen]) for n in seen[0]}}
 
     def _numbers(self, state: Array) -> dict[str, Array]:
         if self._simulation is None:
@@ -249,11 +280,8 @@ class Demonstrations:
         assert simulation.reading is not None
         robot = robot_state(simulation, simulation.reading)
         seen = {name: robot[name] for name in self.settings.proprioception}
-        if self.settings.objects:
-            seen |= object_state(simulation, simulation.reading)
-        if self.settings.privileged:
-            raise CurriculumError("demonstrations do not show privileged states")
-        return seen
+        names = objects_of(self.settings, simulation.objects)
+        return seen | object_state(simulation, simulation.reading, names)
 
 
 def _path(folder: Path, name: str) -> Path:

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from perdure.suites.libero.camera import Renderer
 
 FILMED = "agentview"
+PERTURBED = 77
+"""Sets the draws of perturbations apart from those of the scene."""
+STEP, SHIFT_STEPS, SHIFT_GAIN = 0.05, 20, 4.0
+"""Metres that an action of 1 leads the hand; in how many actions it is shifted, and how hard: a small
+push does not overcome the friction of the joints."""
 ACTIONS = 7
 PRIVILEGED = 320
 """Length of the observation of the whole state: more than any scene's. The rest are zeros, and the last
@@ -51,13 +56,18 @@ def spaces_of(chosen: Settings, objects: Iterable[str]) -> tuple[spaces.Dict, sp
     for camera in chosen.cameras:
         parts[f"{camera}_image"] = spaces.Box(0, 255, (chosen.size, chosen.size, 3), np.uint8)
     numbers = {name: PROPRIOCEPTION[name] for name in chosen.proprioception}
-    for name in objects if chosen.objects else ():
+    for name in objects_of(chosen, objects):
         numbers |= dict(zip(object_names(name), (3, 4, 3, 4), strict=True))
     if chosen.privileged:
         numbers["privileged"] = PRIVILEGED
     for name, length in numbers.items():
         parts[name] = spaces.Box(-np.inf, np.inf, (length,), np.float64)
     return spaces.Dict(parts), spaces.Box(-1.0, 1.0, (ACTIONS,), np.float32)
+
+
+def objects_of(chosen: Settings, there: Iterable[str]) -> tuple[str, ...]:
+    """The objects whose poses are observed, of those that are there or as they are named."""
+    return tuple(there) if chosen.objects is True else tuple(chosen.objects or ())
 
 
 def look_of(privileged: Array) -> str:
@@ -101,6 +111,7 @@ class Libero(gymnasium.Env[dict[str, Array], Array]):
         self.renderer: Renderer | None = None
         self.taken = 0
         self.pending: Array = np.zeros(ACTIONS)
+        self.camera_shift: Array = np.zeros(3)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -125,12 +136,30 @@ class Libero(gymnasium.Env[dict[str, Array], Array]):
             simulation.reset(seed if number is None or free else number)
             if chosen.folder is not None:
                 set_down(simulation)
+        # Perturbations of an episode go by its number where it has one: all agents meet the same.
+        draws = np.random.default_rng([seed if number is None else number, PERTURBED])
+        self.camera_shift = chosen.camera_shift * _direction(draws)
         rest = np.zeros(ACTIONS)
         rest[-1] = -1.0 if chosen.settle_gripper == "open" else 0.0
+        if chosen.start_shift:
+            # Not down, where things are.
+            way = np.abs(_direction(draws)) * (1, draws.choice((-1, 1)), 1)
+            self._lead(simulation, chosen.start_shift * way, rest)
         for _ in range(chosen.settle):
             simulation.act(rest)
             simulation.finish()
         return self._observation(), {}
+
+    @staticmethod
+    def _lead(simulation: Simulation, way: Array, rest: Array) -> None:
+        """Move the hand by so much, as a policy would."""
+        assert simulation.reading is not None
+        aim = simulation.reading.hand + way
+        for _ in range(SHIFT_STEPS):
+            action = rest.copy()
+            action[:3] = np.clip(SHIFT_GAIN * (aim - simulation.reading.hand) / STEP, -1, 1)
+            simulation.act(action)
+            simulation.finish()
 
     def _made(self) -> Simulation:
         if self.simulation is None:
@@ -185,7 +214,8 @@ class Libero(gymnasium.Env[dict[str, Array], Array]):
         known = robot_state(simulation, simulation.reading)
         seen |= {name: known[name] for name in chosen.proprioception}
         if chosen.objects:
-            seen |= object_state(simulation, simulation.reading)
+            names = objects_of(chosen, simulation.objects)
+            seen |= object_state(simulation, simulation.reading, names)
         if chosen.privileged:
             whole = simulation.privileged()
             seen["privileged"] = np.pad(whole, (0, PRIVILEGED - len(whole)))
@@ -198,7 +228,7 @@ class Libero(gymnasium.Env[dict[str, Array], Array]):
         assert self.simulation is not None
         if self.renderer is None:
             self.renderer = renderer(self.simulation, size, self.settings.rendering)
-        self.renderer.show(self.simulation)
+        self.renderer.show(self.simulation, self.camera_shift, self.settings.light)
         return self.renderer
 
     def _turned(self, picture: Array) -> Array:
@@ -215,16 +245,26 @@ class Libero(gymnasium.Env[dict[str, Array], Array]):
     def save_state(self) -> dict[str, Array]:
         """Everything that the rest of the episode depends on."""
         assert self.simulation is not None, "reset before the first save"
-        return {"taken": np.array(self.taken), **self.simulation.save()}
+        return {
+            "taken": np.array(self.taken),
+            "camera_shift": self.camera_shift.copy(),
+            **self.simulation.save(),
+        }
 
     def load_state(self, state: Mapping[str, Array]) -> None:
         """Go on from what :meth:`save_state` gave."""
-        self.taken = int(state["taken"])
+        self.taken, self.camera_shift = int(state["taken"]), np.array(state["camera_shift"])
         self._made().load(state)
 
     def close(self) -> None:
         """Let the simulation and its pictures go."""
         self.simulation = self.renderer = None
+
+
+def _direction(draws: np.random.Generator) -> Array:
+    """Any, of length 1."""
+    found = draws.standard_normal(3)
+    return np.asarray(found / np.linalg.norm(found))
 
 
 def robot_state(simulation: Simulation, reading: Reading) -> dict[str, Array]:
@@ -242,12 +282,20 @@ def robot_state(simulation: Simulation, reading: Reading) -> dict[str, Array]:
     }
 
 
-def object_state(simulation: Simulation, reading: Reading) -> dict[str, Array]:
-    """Poses of objects in the world and in the hand, by upstream's names; real parts last."""
+def object_state(
+    simulation: Simulation, reading: Reading, names: Iterable[str]
+) -> dict[str, Array]:
+    """Poses of objects in the world and in the hand, by upstream's names; real parts last. One that
+    is not there is all zeros."""
     seen: dict[str, Array] = {}
+    places = {name: k for k, name in enumerate(simulation.objects)}
     hand = reading.quaternions[-1][[1, 2, 3, 0]]
     back = hand * (-1, -1, -1, 1)
-    for k, name in enumerate(simulation.objects):
+    for name in names:
+        k = places.get(name)
+        if k is None:
+            seen |= {n: np.zeros(3 + n.endswith("quat")) for n in object_names(name)}
+            continue
         position, quaternion = reading.origins[k], reading.quaternions[k][[1, 2, 3, 0]]
         away = np.array([*(position - reading.hand), 0.0])
         relative = product(back, quaternion)

@@ -119,14 +119,14 @@ def bc(
         names = names_in_order(tasks, order) if tasks != "90" else list(names_of("90"))
     else:
         names = [find(n).name for n in tasks]
-    chosen = _chosen("libero/bc", protocol, episodes, params)
-    learned = _tasks(names, chosen, demos=demos)
+    chosen = chosen_for("libero/bc", protocol, episodes, params)
+    learned = tasks_of(names, chosen, demos=demos)
     blocks = [learn(Exposure(t, epochs, "epochs")) for t in learned]
     evaluation = evaluate(*(Exposure(t, episodes) for t in learned))
-    return Curriculum("libero/bc", interleave(blocks, evaluation), about=_about(bc))
+    return Curriculum("libero/bc", interleave(blocks, evaluation), about=about_of(bc))
 
 
-def _chosen(
+def chosen_for(
     where: str, protocol: str, episodes: int | None, params: Mapping[str, Any]
 ) -> EvalProtocol:
     """The protocol with what is given; another look has the initial states that go with it."""
@@ -138,7 +138,7 @@ def _chosen(
     return chosen_protocol(where, protocol, PROTOCOLS, episodes, given)
 
 
-def _tasks(names: Sequence[str], protocol: EvalProtocol, **more: Any) -> list[Task]:
+def tasks_of(names: Sequence[str], protocol: EvalProtocol, **more: Any) -> list[Task]:
     """The tasks as a protocol has them."""
     own, made = task_parameters(protocol), []
     for n in names:
@@ -164,23 +164,24 @@ def _evaluation(
     episodes: int | None,
     params: Mapping[str, Any],
 ) -> Curriculum:
-    chosen = _chosen(f"libero/eval-{name}", protocol, episodes, params)
+    chosen = chosen_for(f"libero/eval-{name}", protocol, episodes, params)
     count = chosen["episodes"]
     if chosen["initial_states"] == "official" and count > COUNT:
         raise CurriculumError(
             f"libero/eval-{name}: a task has {COUNT} official initial states, so at most {COUNT} "
             f"episodes, got {count}"
         )
-    made = _tasks(names, chosen)
+    made = tasks_of(names, chosen)
     return Curriculum(
         f"libero/eval-{name}",
         (evaluate(*(Exposure(t, count) for t in made)),),
-        about=_about(CURRICULA[f"eval-{name}"]),
+        about=about_of(CURRICULA[f"eval-{name}"]),
         protocol=chosen,
     )
 
 
-def _about(builder: Callable[..., Curriculum]) -> str:
+def about_of(builder: Callable[..., Curriculum]) -> str:
+    """The first words of a builder's description, as the curriculum's."""
     return (inspect.getdoc(builder) or "").split("\n\n")[0].replace("\n", " ")
 
 

@@ -16,6 +16,7 @@ from perdure.errors import CurriculumError, UnknownName
 from perdure.suites._parameters import checked_parameters
 from perdure.suites.libero.folders import FolderTask, find_in
 from perdure.suites.libero.looks import DEFAULT, INITIAL_STATES, LOOKS
+from perdure.suites.libero.phrasing import REPHRASED
 from perdure.suites.libero.states import COUNT
 from perdure.types import Task
 
@@ -106,7 +107,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "initial_states": ("numbered", "official", "cycle", "random"),
     "orientation": ("upright", "upstream", "rotated"),
     "settle_gripper": ("hold", "open"),
-    "instruction": ("benchmark", "file"),
+    "instruction": ("benchmark", "file", *REPHRASED),
     "look": tuple(LOOKS),
     "rendering": ("exact", "fast"),
     "solves": (1, 3),
@@ -143,13 +144,20 @@ class Settings:
     180 degrees, as most models are given it: upright and mirrored."""
     proprioception: tuple[str, ...] = tuple(PROPRIOCEPTION)
     """What is observed of the robot."""
-    objects: bool = False
-    """Whether the poses of objects are observed."""
+    objects: bool | tuple[str, ...] = False
+    """Whether the poses of objects are observed: of all that the scene has, or of those named. One that
+    is named and not there is observed as zeros, so that tasks of different scenes look alike."""
     privileged: bool = False
     """Whether the simulation's whole state is observed, as experts need it."""
     instruction: str = "benchmark"
     """``benchmark``: from the name of the task's file; ``file``: the one in it, which differs in 29
-    of the 130."""
+    of the 130; ``polite``, ``synonyms`` or ``reworded``: the benchmark's in other words."""
+    start_shift: float = 0.0
+    """How far the hand is moved, in metres, before the episode begins: somewhere to the side or up."""
+    camera_shift: float = 0.0
+    """How far the cameras that stand in the room are moved, in metres, in any direction."""
+    light: float = 1.0
+    """How bright the lights are; 1 is as the look has them."""
     look: str = DEFAULT
     """Where bodies and their looks come from: ``primitive``, our own object library, or
     ``official``, the published meshes, which are an extra."""
@@ -169,6 +177,8 @@ class Settings:
     """Standard deviation of what is added to an expert's actions when it demonstrates."""
 
 
+REACHES = {"noise": 1, "start_shift": 0.3, "camera_shift": 1, "light": 2}
+"""Numbers from 0 to their most."""
 INTEGERS = {"horizon": 1, "settle": 0, "size": 8, "sequence": 1, "batch_size": 1}
 """Whole numbers and their least."""
 LISTED = {"cameras": None, "proprioception": tuple(PROPRIOCEPTION)}
@@ -196,13 +206,22 @@ def settings(task: Task) -> Settings:
     for name, choices in LISTED.items():
         if name in given:
             given[name] = _names(task, name, given[name], choices)
-    for name in ("objects", "privileged"):
-        if not isinstance(given.get(name, False), bool):
-            raise CurriculumError(f"{task.id}: {name} must be true or false")
+    if not isinstance(given.get("privileged", False), bool):
+        raise CurriculumError(f"{task.id}: privileged must be true or false")
+    shown = given.get("objects", False)
+    if not isinstance(shown, (bool, list, tuple)):
+        raise CurriculumError(
+            f"{task.id}: objects must be true or false, or a list of names, got {shown!r}"
+        )
+    if not isinstance(shown, bool):
+        given["objects"] = _names(task, "objects", shown, None)
     given.setdefault("initial_states", INITIAL_STATES[given.get("look", DEFAULT)])
-    noise = given.get("noise", 0.0)
-    if not isinstance(noise, (int, float)) or isinstance(noise, bool) or not 0 <= noise <= 1:
-        raise CurriculumError(f"{task.id}: noise must be a number from 0 to 1, got {noise!r}")
+    for name, top in REACHES.items():
+        value = given.get(name, 0.0)
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value <= top:
+            raise CurriculumError(
+                f"{task.id}: {name} must be a number from 0 to {top}, got {value!r}"
+            )
     if not isinstance(given.get("demos", ""), str):
         raise CurriculumError(f"{task.id}: demos must be the name of a folder")
     made = Settings(**given)

@@ -1,0 +1,146 @@
+"""Gradient steps of LIBERO's policies, beside a minimal hand-written loop on the same network.
+
+Both sides take the same minibatches of raw observations (bytes and float64) and make tensors of them, draw
+the same kinds of changes to pictures, and step AdamW with clipped gradients; the loop has torch's own optimiser
+and mixture. CPU time of one thread, the sides taking turns, so that what else the machine does hits both; the
+median of several rounds.
+
+    python benchmarks/sequence_bc.py               small sizes: writes benchmarks/results/sequence_bc.md
+    python benchmarks/sequence_bc.py --size paper  one round of the published sizes; no page
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from publish import publish
+
+from perdure.agents.learners.sequence_bc import POLICIES, SequenceBCAgent
+from perdure.agents.networks.augmentation import augment
+from perdure.types import Context, Examples, Setup
+
+STEPS, ROUNDS, TIME = 8, 5, 10
+SHAPES = {"small": (64, 16), "paper": (128, 32)}
+"""Pixels, and rows of a minibatch."""
+
+
+def setup(policy: str, pixels: int) -> Setup:
+    """Two cameras and the robot's joints, or poses of ten objects."""
+    parts: dict[str, Any] = {
+        "joints": spaces.Box(-np.inf, np.inf, (7,), np.float64),
+        "gripper": spaces.Box(-np.inf, np.inf, (2,), np.float64),
+    }
+    if policy.startswith("state"):
+        parts["objects"] = spaces.Box(-np.inf, np.inf, (140,), np.float64)
+    else:
+        for name in ("front", "wrist"):
+            parts[name] = spaces.Box(0, 255, (pixels, pixels, 3), np.uint8)
+    return Setup(spaces.Dict(parts), spaces.Box(-1, 1, (7,), np.float32), 1, 0, ("t",))
+
+
+def minibatch(space: spaces.Dict, rows: int, rng: np.random.Generator) -> Examples:
+    """Rows as demonstrations give them."""
+    inputs: dict[str, Any] = {}
+    for name, part in space.spaces.items():
+        shape = (rows, TIME, *(part.shape or ()))
+        if part.dtype == np.uint8:
+            inputs[name] = rng.integers(0, 256, shape).astype(np.uint8)
+        else:
+            inputs[name] = rng.standard_normal(shape)
+    return Examples(inputs, rng.uniform(-1, 1, (rows, TIME, 7)).astype(np.float32))
+
+
+def by_hand(agent: SequenceBCAgent) -> Callable[[Examples], None]:
+    """A loop as one writes it: torch's optimiser, torch's mixture, nothing kept."""
+    net, pictures = agent.net, agent.pictures
+    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-4, weight_decay=1e-4)
+    language = torch.zeros(1, 1)
+    D = torch.distributions
+
+    def step(batch: Examples) -> None:
+        seen = {}
+        for name, value in batch.inputs.items():
+            tensor = torch.tensor(value, dtype=torch.float32)
+            seen[name] = tensor.permute(0, 1, 4, 2, 3) / 255 if name in pictures else tensor
+        if pictures:
+            seen.update(zip(pictures, augment([seen[n] for n in pictures], agent.rng), strict=True))
+        mean, std, log_weight = net.head.split(net(seen, language.expand(len(batch), -1)))
+        mixture = D.MixtureSameFamily(
+            D.Categorical(logits=log_weight), D.Independent(D.Normal(mean, std), 1)
+        )
+        loss = -mixture.log_prob(torch.tensor(batch.targets)).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(net.parameters(), 100.0)
+        optimizer.step()
+        loss.item()
+
+    return step
+
+
+def seconds(step: Callable[[Examples], Any], batches: list[Examples]) -> float:
+    """CPU seconds of a step."""
+    began = time.process_time()
+    for batch in batches:
+        step(batch)
+    return (time.process_time() - began) / len(batches)
+
+
+def duel(policy: str, size: str, steps: int, rounds: int) -> tuple[float, float]:
+    """Median CPU seconds of a step here and by hand."""
+    pixels, rows = SHAPES[size]
+    made = setup(policy, pixels)
+    here, there = (SequenceBCAgent(made, policy=policy, size=size, language="none") for _ in "ab")
+    step, rng = by_hand(there), np.random.default_rng(0)
+    assert isinstance(made.observation_space, spaces.Dict)
+    batches = [minibatch(made.observation_space, rows, rng) for _ in range(steps)]
+    ctx = Context("learn", True, 0, ("t",) * rows, np.arange(rows), np.zeros(rows, bool))
+
+    def learn(batch: Examples) -> None:
+        here.learn(batch, ctx)
+
+    found: list[tuple[float, float]] = []
+    seconds(learn, batches[:2]), seconds(step, batches[:2])
+    for _ in range(rounds):
+        found.append((seconds(learn, batches), seconds(step, batches)))
+    return statistics.median(f[0] for f in found), statistics.median(f[1] for f in found)
+
+
+def main() -> None:
+    """Measure all architectures."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--size", choices=SHAPES, default="small")
+    parser.add_argument("--only", nargs="*", default=POLICIES[1:])
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    steps, rounds = (STEPS, ROUNDS) if given.size == "small" else (1, 1)
+    pixels, rows = SHAPES[given.size]
+    lines = [
+        "# Gradient steps of LIBERO's policies",
+        "",
+        f"Size `{given.size}`, {rows} sequences of {TIME} steps, pictures of {pixels} pixels; CPU time of one "
+        "thread, beside a minimal loop on the same network.",
+        "",
+        "| policy | steps a second | by hand | of it |",
+        "|---|---:|---:|---:|",
+    ]
+    reached = []
+    for policy in given.only:
+        here, there = duel(policy, given.size, steps, rounds)
+        lines.append(f"| `{policy}` | {1 / here:.1f} | {1 / there:.1f} | {there / here:.2f} |")
+        print(lines[-1], flush=True)
+        reached.append((policy, there / here, "at least 0.95 of the loop", there / here >= 0.95))
+    if given.size == "small" and list(given.only) == list(POLICIES[1:]):
+        sys.exit(publish("sequence_bc", lines, reached))
+
+
+if __name__ == "__main__":
+    main()

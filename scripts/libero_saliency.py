@@ -1,0 +1,142 @@
+"""What trained policies look at: pictures with what mattered, one row for each policy.
+
+    python scripts/libero_saliency.py OUT.png --task object-0 RUN:AGENT[:COMMIT] …
+
+An agent of a run as it was at a commit (the last), so that a policy can be seen before and after it learned
+other tasks. All of them see what the first one's episode showed: its steps are played by the scripted expert
+(the first ``--steps`` of initial state ``--state``). Bright is where painting a patch over moves the answer
+most; ``vit_t`` has what its own attention read beside it. Below each row: the words of the instruction, and
+how far the answer moves without each.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import matplotlib
+import numpy as np
+
+matplotlib.use("agg")
+import matplotlib.pyplot as plt
+import torch
+
+from perdure import Run
+from perdure.agents.learners.sequence_bc import SequenceBCAgent
+from perdure.agents.networks.language import embed
+from perdure.agents.networks.saliency import attention, picture_saliency, word_saliency
+from perdure.agents.networks.tensors import to_array, to_tensor
+from perdure.errors import SpecError
+from perdure.registry import suite
+from perdure.suites.libero.experts import solve
+from perdure.types import Array, Task
+
+LIBERO = suite("libero")
+
+
+def policy_of(text: str) -> SequenceBCAgent:
+    """The learner of RUN:AGENT[:COMMIT]."""
+    run, agent, *commit = text.split(":")
+    found: Any = Run(run).agent(agent, commit=int(commit[0]) if commit else -1)
+    while not isinstance(found, SequenceBCAgent):
+        inner = getattr(found, "learner", None) or getattr(found, "agent", None)
+        if inner is None:
+            raise SpecError(f"{text} is {type(found).__name__}, expected sequence_bc")
+        found = inner
+    if not found.pictures:
+        raise SpecError(f"{text} reads no pictures: there is nothing to draw on")
+    return found
+
+
+def episode(task: Task, state: int, steps: int) -> list[dict[str, Array]]:
+    """What is seen in the first steps of an expert's episode."""
+    env, seen = LIBERO.env(task), []
+    solve(env, state, before_step=lambda now, action: seen.append(dict(now)))
+    return seen[:steps]
+
+
+def rows(
+    learner: SequenceBCAgent, seen: Sequence[dict[str, Array]], sentence: str, patch: int
+) -> Any:
+    """Pictures with their saliency, and the words with theirs."""
+    last = seen[-learner.settings.look_back :]
+    parts = {n: np.stack([now[n] for now in last])[None] for n in learner.inputs.parts}
+    told = learner.seen(learner.read(parts))
+    words = sentence.split()
+    others = [" ".join(w for k, w in enumerate(words) if k != left) for left in range(len(words))]
+    s = learner.settings
+    learner.net.eval()
+    if s.language in ("task-id", "none"):
+        language, moved = learner.vectors[:1], np.zeros(len(words))
+    else:
+        vectors = to_tensor(embed([sentence, *others], s.language, s.weights), learner.device)
+        language, without = vectors[:1], [v[None] for v in vectors[1:]]
+        moved = to_array(word_saliency(learner.net, told, language, without))[0]
+    maps = {
+        name: to_array(picture_saliency(learner.net, told, language, name, patch))[0]
+        for name in learner.pictures
+    }
+    read = attention(learner.net, told, language).get("patches")
+    return maps, dict(zip(words, moved, strict=True)), None if read is None else to_array(read)[0]
+
+
+def main() -> None:
+    """Draw the sheet."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("out")
+    parser.add_argument("policies", nargs="+", help="RUN:AGENT[:COMMIT]")
+    parser.add_argument("--task", required=True)
+    parser.add_argument("--state", type=int, default=0)
+    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--patch", type=int, default=8)
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    learners = [policy_of(text) for text in given.policies]
+    first = learners[0]
+    size = first.inputs.parts[first.pictures[0]].row[0]
+    cameras = [name.removesuffix("_image") for name in first.pictures]
+    numbers = [n for n in first.inputs.parts if n.startswith("robot0") and n not in first.pictures]
+    params = {"cameras": cameras, "size": size, "proprioception": numbers, "solves": 1}
+    task = Task("libero", given.task, params=params)
+    seen = episode(task, given.state, given.steps)
+    (sentence,) = LIBERO.instructions(replace(task))
+    count = len(first.pictures)
+    figure, axes = plt.subplots(
+        len(learners), 2 * count, figsize=(4 * count, 2.4 * len(learners)), squeeze=False
+    )
+    for row, (text, learner) in enumerate(zip(given.policies, learners, strict=True)):
+        maps, words, read = rows(learner, seen, sentence, given.patch)
+        for k, name in enumerate(learner.pictures):
+            picture, here = seen[-1][name], axes[row, 2 * k : 2 * k + 2]
+            here[0].imshow(picture)
+            here[1].imshow(picture)
+            shown = maps[name]
+            title = "painted over"
+            if read is not None and k == 0:
+                side = int(np.sqrt((len(read) - 1) // count))
+                here[0].imshow(
+                    read[: side * side].reshape(side, side), cmap="viridis", alpha=0.5,
+                    extent=(0, size, size, 0), interpolation="bilinear",
+                )  # fmt: skip
+                here[0].set_title("attention", fontsize=7)
+            here[1].imshow(
+                shown,
+                cmap="inferno",
+                alpha=0.55,
+                extent=(0, size, size, 0),
+                interpolation="bilinear",
+            )
+            here[1].set_title(f"{title}: at most {shown.max():.3f}", fontsize=7)
+        said = "  ".join(f"{w} {v:.2f}" for w, v in words.items())
+        axes[row, 0].set_ylabel(text.rpartition("/")[2], fontsize=7)
+        axes[row, 0].text(0, -0.12, said, transform=axes[row, 0].transAxes, fontsize=6, va="top")
+    for axis in axes.flat:
+        axis.set_xticks([])
+        axis.set_yticks([])
+    figure.savefig(given.out, dpi=130, bbox_inches="tight")
+
+
+if __name__ == "__main__":
+    main()

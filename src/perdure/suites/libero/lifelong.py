@@ -1,0 +1,218 @@
+"""LIBERO's lifelong imitation learning as curricula: tasks in turn from demonstrations, evaluated by playing.
+
+A task's stage is learned in parts of ``every`` epochs, and after each part the task is played: the paper's
+c[k, k, e]. Earlier tasks are played when the stage ends (``past=end``) or after each part as well
+(``past=every``); with ``epoch_zero`` the task is played before its stage too, as in the paper.
+
+``scale=paper`` is the published setting: pictures of two cameras, joints and gripper, sequences of ten
+steps in minibatches of 32, 50 epochs, 20 episodes. ``scale=small`` is one for two cores: poses of objects
+instead of pictures, single steps in minibatches of 256, fewer epochs and episodes. Anything can be given to
+change it; what else is given goes to the tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from perdure.errors import CurriculumError, UnknownName
+from perdure.suites.libero.phrasing import REPHRASED
+from perdure.suites.libero.protocols import about_of, chosen_for, names_in_order, tasks_of
+from perdure.suites.libero.tasks import find, names_of
+from perdure.types import Block, Curriculum, Exposure, Task, evaluate, learn
+
+SCALES: Mapping[str, Mapping[str, Any]] = {
+    "paper": {
+        "epochs": 50, "every": 5, "episodes": 20, "epoch_zero": True,
+        "sequence": 10, "batch_size": 32, "size": 128, "settle": 5, "settle_gripper": "hold",
+        "proprioception": ["robot0_joint_pos", "robot0_gripper_qpos"], "horizon": 600,
+    },
+    "small": {
+        "epochs": 40, "every": 10, "episodes": 10, "epoch_zero": False,
+        "sequence": 1, "batch_size": 256, "cameras": [], "objects": True, "solves": 1,
+        "proprioception": ["robot0_eef_pos", "robot0_eef_quat", "robot0_gripper_qpos"],
+        "horizon": 200,
+    },
+}  # fmt: skip
+PAST = ("end", "every")
+
+
+def lifelong(
+    demos: str = "",
+    tasks: str | int | Sequence[str] = "object",
+    scale: str = "paper",
+    order: int = 0,
+    past: str = "end",
+    pretrain: str | int | Sequence[str] = (),
+    pretrain_epochs: int | None = None,
+    perturb: Sequence[str] = (),
+    protocol: str = "primitive",
+    **params: Any,
+) -> Curriculum:
+    """Learn tasks one after another from demonstrations, as in LIBERO's paper, and play them while they
+    are learned and after every later one.
+
+    ``tasks`` is a list's name (spatial, object, goal, 10) in one of upstream's 21 orders, or task names.
+    ``pretrain`` are tasks, or a list (90), that are learned together before all else. With ``perturb``
+    (start, camera, light, words) all tasks are played under graded perturbations when life ends, so that
+    what was forgotten and what is not robust stand side by side."""
+    where = "libero/lifelong"
+    given = _scaled(where, scale, params)
+    epochs, every, zero = (given.pop(n) for n in ("epochs", "every", "epoch_zero"))
+    if past not in PAST:
+        raise UnknownName("past", past, PAST, f"({', '.join(PAST)})")
+    names, first = _names(tasks, order), _names(pretrain, 0)
+    learned, before = _made(where, names, first, demos, protocol, given)
+    episodes = given["episodes"]
+    blocks: list[Block] = []
+
+    def play(*played: Task) -> None:
+        blocks.append(evaluate(*(Exposure(t, episodes) for t in played)))
+
+    if zero:
+        play(learned[0])
+    for k, task in enumerate(learned):
+        parts = _parts(where, epochs, every)
+        for i, part in enumerate(parts, 1):
+            blocks.append(learn(Exposure(task, part, "epochs")))
+            last = i == len(parts)
+            back = learned[:k] if last or past == "every" else []
+            ahead = learned[k + 1 : k + 2] if last and zero else []
+            play(*back, task, *ahead)
+    if perturb:
+        play(*(v for t in learned for v in perturbed(t, perturb)))
+    pretraining: tuple[Block, ...] = ()
+    if before:
+        together = (Exposure(t, pretrain_epochs or epochs, "epochs") for t in before)
+        pretraining = (learn(*together, parallel=True),)
+    return Curriculum(where, tuple(blocks), pretraining, about=about_of(lifelong))
+
+
+def multitask(
+    demos: str = "",
+    tasks: str | int | Sequence[str] = "object",
+    scale: str = "paper",
+    protocol: str = "primitive",
+    **params: Any,
+) -> Curriculum:
+    """Learn all tasks at once from demonstrations (LIBERO's MTL), and play all of them every few epochs."""
+    where = "libero/multitask"
+    given = _scaled(where, scale, params)
+    epochs, every, zero = (given.pop(n) for n in ("epochs", "every", "epoch_zero"))
+    learned, _ = _made(where, _names(tasks, 0), [], demos, protocol, given)
+    evaluation = evaluate(*(Exposure(t, given["episodes"]) for t in learned))
+    blocks: list[Block] = [evaluation] if zero else []
+    for part in _parts(where, epochs, every):
+        together = (Exposure(t, part, "epochs") for t in learned)
+        blocks += [learn(*together, parallel=True), evaluation]
+    return Curriculum(where, tuple(blocks), about=about_of(multitask))
+
+
+AXES: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "start": [{"start_shift": d} for d in (0.03, 0.06, 0.12)],
+    "camera": [{"camera_shift": d} for d in (0.03, 0.06, 0.12)],
+    "light": [{"light": b} for b in (0.7, 0.45, 0.25)],
+    "words": [{"instruction": how} for how in REPHRASED],
+}
+"""Ways in which a task is made harder, from little to much: where the hand begins, where the camera
+stands, how bright it is, in which words it is asked for."""
+
+
+def perturbed(task: Task, axes: Sequence[str] = ()) -> list[Task]:
+    """A task's variants along these axes (all that can be seen, if none is named), such as light-2."""
+    chosen = axes or [
+        a for a in AXES if task.params.get("cameras") != [] or a in ("start", "words")
+    ]
+    for axis in chosen:
+        if axis not in AXES:
+            raise UnknownName("axis", axis, AXES, f"({', '.join(AXES)})")
+    return [
+        Task(task.suite, task.name, f"{axis}-{k}", {**task.params, **change})
+        for axis in chosen
+        for k, change in enumerate(AXES[axis], 1)
+    ]
+
+
+def robustness(
+    tasks: str | int | Sequence[str] = "object",
+    scale: str = "paper",
+    axes: Sequence[str] = (),
+    protocol: str = "primitive",
+    **params: Any,
+) -> Curriculum:
+    """Play tasks as they are and under graded perturbations: where the hand begins, camera, light, words.
+
+    For a policy that was trained before: ``-a from_run,run=RUN,agent=A,frozen=true``. Variants are columns
+    of their own, ``object-0@light-2``; what a policy reads must be as when it was trained."""
+    where = "libero/robustness"
+    given = _scaled(where, scale, params)
+    for name in ("epochs", "every", "epoch_zero"):
+        given.pop(name)
+    played, _ = _made(where, _names(tasks, 0), [], None, protocol, given)
+    every = [v for t in played for v in (t, *perturbed(t, axes))]
+    evaluation = evaluate(*(Exposure(t, given["episodes"]) for t in every))
+    return Curriculum(where, (evaluation,), about=about_of(robustness))
+
+
+def _scaled(where: str, scale: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    if scale not in SCALES:
+        raise UnknownName(f"scale of {where}", scale, SCALES, f"({', '.join(SCALES)})")
+    given = {**SCALES[scale], **params}
+    for name in ("epochs", "every", "episodes"):
+        if type(given[name]) is not int or given[name] < 1:
+            raise CurriculumError(
+                f"{where}: {name} must be a whole number of at least 1, got {given[name]!r}"
+            )
+    return given
+
+
+def _names(tasks: str | int | Sequence[str], order: int) -> list[str]:
+    """Of a list of tasks: its name (10 and 90 may be numbers), or names of tasks."""
+    if not isinstance(tasks, str | int):
+        return [find(n).name for n in tasks]
+    of = str(tasks)
+    return list(names_of(of)) if of in ("90", "100") else names_in_order(of, order)
+
+
+def _made(
+    where: str,
+    names: Sequence[str],
+    first: Sequence[str],
+    demos: str | None,
+    protocol: str,
+    given: Mapping[str, Any],
+) -> tuple[list[Task], list[Task]]:
+    """The tasks, and those learned before them, all of one observation space; with None they are only
+    played."""
+    if demos is not None and (not demos or not isinstance(demos, str)):
+        raise CurriculumError(f"{where}: set demos to a folder that perdure demos has filled")
+    if not names:
+        raise CurriculumError(f"{where}: tasks must be a list's name or at least one task")
+    params = {n: v for n, v in given.items() if n != "episodes"}
+    if params.get("objects") is True:
+        params["objects"] = _objects([*names, *first])
+    chosen = chosen_for(where, protocol, given["episodes"], params)
+    data = {} if demos is None else {"demos": demos}
+    return tasks_of(names, chosen, **data), tasks_of(first, chosen, **data)
+
+
+def _objects(names: Sequence[str]) -> list[str]:
+    """All objects of some tasks' scenes, each once."""
+    from perdure.suites.libero.env import problem_of
+
+    found = (thing.name for n in names for thing in problem_of(find(n)).objects)
+    return sorted(set(found))
+
+
+def _parts(where: str, epochs: int, every: int) -> list[int]:
+    """Epochs in parts of ``every``; the last may be smaller."""
+    if every > epochs:
+        raise CurriculumError(f"{where}: every must be at most epochs = {epochs}, got {every}")
+    return [min(every, epochs - k) for k in range(0, epochs, every)]
+
+
+CURRICULA: Mapping[str, Callable[..., Curriculum]] = {
+    "lifelong": lifelong,
+    "multitask": multitask,
+    "robustness": robustness,
+}

@@ -1,0 +1,218 @@
+"""The five studies of LIBERO's paper (Liu et al., 2023), one command each.
+
+    python studies/libero.py t3 --demos demos                    the algorithms, at small scale
+    python studies/libero.py t3 --demos demos --scale paper      as published, for a large machine
+    python studies/libero.py t3 --demos demos --plan             what it would run, and nothing else
+
+t1 kinds of knowledge (four lists), t2 architectures, t3 algorithms, t4 orders of tasks, t5 pretraining. Every
+run can be stopped and goes on when the same command is given again; at the end the tables are printed, as the
+paper prints them (mean ± standard error over lifetimes) and with 95 % intervals. Demonstrations come from
+`perdure demos libero/object demos` (and the other lists a study names); at small scale without pictures:
+`--cameras none`, except for t2, which needs `--size 64`.
+
+The small scale: five tasks of a list instead of ten, poses of objects instead of pictures (t2: two tasks, pictures
+of 64 pixels), a small network, fewer epochs and episodes. What it costs stands in docs/libero.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+
+from perdure import registry
+from perdure.measure import sources
+from perdure.measure.l2m import paper
+from perdure.measure.results import measure_paper, read_all
+from perdure.measure.stats import mean_interval
+from perdure.suites.libero.protocols import ORDERS
+
+METRICS = ("libero.fwt", "libero.nbt", "libero.auc")
+ALGORITHMS = {
+    "seql": "finetune", "er": "replay", "ewc": "online_ewc", "packnet": "packnet", "mtl": "joint",
+}  # fmt: skip
+ARCHITECTURES = ("resnet_rnn", "resnet_t", "vit_t")
+FEW = 5
+"""Tasks of a list at small scale, and orders of them that are tried."""
+STATES = "epochs=120,every=40,batch_size=128,horizon=220"
+"""Of a small run on states: about 18 steps of learning an epoch with 20 demonstrations."""
+PICTURES = (
+    "cameras=[agentview,robot0_eye_in_hand],objects=false,size=64,sequence=5,batch_size=16,"
+    "epochs=10,every=5,horizon=220,proprioception=[robot0_joint_pos,robot0_gripper_qpos]"
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One run of a study."""
+
+    name: str
+    curriculum: str
+    agents: tuple[str, ...]
+
+
+def curriculum(
+    demos: str, tasks: str, small: bool, order: int = 0, more: str = "", few: int = FEW
+) -> str:
+    """A curriculum of a list of ten, or of its first few in an order of theirs."""
+    chosen = tasks
+    if small:
+        some = [k for k in ORDERS[order] if int(k) < few]
+        chosen = "[" + ",".join(f"{tasks}-{k}" for k in some) + "]"
+    parts = [
+        "libero/lifelong", f"demos={demos}", f"tasks={chosen}", f"scale={'small' if small else 'paper'}",
+    ]  # fmt: skip
+    parts += [more] if small else [f"order={order}"]
+    return ",".join(filter(None, parts))
+
+
+def agents(small: bool, names: Sequence[str], more: str = "") -> tuple[str, ...]:
+    """Algorithms with the settings of a scale."""
+    preset = "libero-small" if small else "libero,policy=resnet_t"
+    return tuple(f"{n}={ALGORITHMS[n]}+sequence_bc,preset={preset}{more}" for n in names)
+
+
+def t1(demos: str, small: bool) -> list[Part]:
+    """Kinds of knowledge: places, things, goals, and all of them mixed."""
+    lists = {"spatial": "spatial", "object": "object", "goal": "goal", "long": "10"}
+    chosen = agents(small, ("seql", "er", "packnet"))
+    return [Part(n, curriculum(demos, of, small, more=STATES), chosen) for n, of in lists.items()]
+
+
+def t2(demos: str, small: bool) -> list[Part]:
+    """Architectures, with the two algorithms of the paper's first table."""
+    chosen = [
+        f"{policy}-{name}={ALGORITHMS[name]}+sequence_bc,preset=libero,policy={policy}"
+        + (
+            ",size=small,look_back=5,lr=5e-4" + (",retrain=500" if name == "packnet" else "")
+            if small
+            else ""
+        )
+        for policy in ARCHITECTURES
+        for name in ("er", "packnet")
+    ]
+    return [Part("object", curriculum(demos, "object", small, 0, PICTURES, 2), tuple(chosen))]
+
+
+def t3(demos: str, small: bool) -> list[Part]:
+    """Algorithms: sequential finetuning, ER, EWC, PackNet, and all tasks at once as the bound."""
+    chosen = agents(small, tuple(ALGORITHMS))
+    lists = ("object", "spatial") if small else ("10", "spatial", "object", "goal")
+    return [Part(n, curriculum(demos, n, small, more=STATES), chosen) for n in lists]
+
+
+def t4(demos: str, small: bool) -> list[Part]:
+    """Orders of tasks: the first five of the published ones."""
+    tasks, chosen = "object" if small else "10", agents(small, ("er", "packnet"))
+    return [
+        Part(f"order-{k}", curriculum(demos, tasks, small, k, STATES), chosen) for k in range(5)
+    ]
+
+
+def t5(demos: str, small: bool) -> list[Part]:
+    """Pretraining on LIBERO-90 (at small scale on five other tasks), then LIBERO-Long (Object)."""
+    chosen = agents(small, ("seql", "er", "packnet"))
+    if small:
+        first = "[" + ",".join(f"object-{k}" for k in range(FEW, 10)) + "]"
+        # Both see the same things: what is there in the scenes of either's tasks.
+        pretrained = f"{STATES},pretrain={first},pretrain_epochs=60"
+    else:
+        pretrained = "pretrain=90"
+    plain = curriculum(demos, "object" if small else "10", small, more=STATES)
+    return [
+        Part("scratch", plain, chosen),
+        Part("pretrained", f"{plain},{pretrained.removeprefix(STATES + ',')}", chosen),
+    ]
+
+
+STUDIES = {"t1": t1, "t2": t2, "t3": t3, "t4": t4, "t5": t5}
+
+
+def command(part: Part, out: Path, lifetimes: int, more: Sequence[str]) -> list[str]:
+    """The run as one types it."""
+    chosen = [word for agent in part.agents for word in ("-a", agent)]
+    where = ["-n", str(lifetimes), "-o", str(out / part.name)]
+    return ["run", part.curriculum, *chosen, *where, *more]
+
+
+def scores(run: Path) -> Mapping[str, Mapping[str, list[float]]]:
+    """Metric, agent: a value a lifetime."""
+    histories, failed = read_all(sources.find(run, (), None))
+    chosen = [registry.metrics()[m] for m in METRICS]
+    found = measure_paper(histories, paper.PaperOptions(), chosen, failed).table()
+    return {m: {a: list(v.values()) for a, v in found.get(m, {}).items()} for m in METRICS}
+
+
+def cell(values: Sequence[float]) -> str:
+    """Mean ± standard error, and the 95 % interval of the mean."""
+    good = [v for v in values if not np.isnan(v)]
+    if len(good) < 2:
+        return f"{good[0]:.2f}" if good else "–"
+    error = np.std(good, ddof=1) / sqrt(len(good))
+    estimate = mean_interval(good)
+    return f"{np.mean(good):.2f} ± {error:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
+
+
+def table(title: str, found: Mapping[str, Mapping[str, list[float]]]) -> str:
+    """Agents × FWT, NBT, AUC in Markdown."""
+    names = dict.fromkeys(a for m in METRICS for a in found[m])
+    head = f"| {title} | FWT ↑ | NBT ↓ | AUC ↑ | n |\n|---|---|---|---|---|"
+    rows = []
+    for name in names:
+        values = [found[m].get(name, []) for m in METRICS]
+        cells = " | ".join(map(cell, values))
+        rows.append(f"| {name} | {cells} | {max(map(len, values))} |")
+    return "\n".join([head, *rows])
+
+
+def spread(parts: Mapping[str, Mapping[str, Mapping[str, list[float]]]]) -> str:
+    """How much the mean over lifetimes differs between the parts of a study, such as orders."""
+    first = next(iter(parts.values()))
+    lines = ["| standard deviation over parts | FWT | NBT | AUC |", "|---|---|---|---|"]
+    for agent in first[METRICS[0]]:
+        cells = []
+        for m in METRICS:
+            means = [np.nanmean(found[m][agent]) for found in parts.values() if found[m].get(agent)]
+            cells.append(f"{np.std(means, ddof=1):.3f}" if len(means) > 1 else "–")
+        lines.append(f"| {agent} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run a study, or go on with it, and print its tables."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("study", choices=STUDIES)
+    parser.add_argument("--demos", required=True, help="a folder that perdure demos has filled")
+    parser.add_argument("--scale", choices=("small", "paper"), default="small")
+    parser.add_argument("--lifetimes", type=int, default=3)
+    parser.add_argument("--out", help="where its runs go (runs/libero-STUDY-SCALE)")
+    parser.add_argument("--only", nargs="*", help="some of its parts, by name")
+    parser.add_argument("--plan", action="store_true", help="print its commands and run nothing")
+    given, more = parser.parse_known_args()
+    out = Path(given.out or f"runs/libero-{given.study}-{given.scale}")
+    parts = STUDIES[given.study](given.demos, given.scale == "small")
+    chosen = [p for p in parts if not given.only or p.name in given.only]
+    if not chosen:
+        parser.error(f"--only: expected some of {', '.join(p.name for p in parts)}")
+    done = {}
+    for part in chosen:
+        words = command(part, out, given.lifetimes, more)
+        if given.plan:
+            print("perdure " + " ".join(f"'{w}'" if set(w) & set("[],= ") else w for w in words))
+            continue
+        subprocess.run([sys.executable, "-m", "perdure", *words], check=True)
+        done[part.name] = scores(out / part.name)
+    for name, found in done.items():
+        print(f"\n{table(name, found)}")
+    if len(done) > 1:
+        print(f"\n{spread(done)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""LIBERO's five studies: their curricula and agents can be made at both scales, and their tables add up."""
+
+import importlib
+from math import sqrt
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("mujoco")
+
+from perdure import registry
+from perdure.registry import curriculum
+from perdure.specs import Spec, with_preset
+from perdure.suites.libero.tasks import settings
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture
+def studies(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "studies")
+    return importlib.import_module("libero")
+
+
+@pytest.mark.parametrize("scale", ["small", "paper"])
+@pytest.mark.parametrize("study", ["t1", "t2", "t3", "t4", "t5"])
+def test_every_part_is_a_curriculum_with_agents_that_there_are(studies, study, scale):
+    parts = studies.STUDIES[study]("demos", scale == "small")
+    assert (
+        len({p.name for p in parts})
+        == len(parts)
+        == {"t1": 4, "t2": 1, "t4": 5, "t5": 2}.get(study, 2 if scale == "small" else 4)
+    )
+    for part in parts:
+        made = curriculum(Spec.parse(part.curriculum))
+        learned = {e.task.name for b in made.blocks for e in b.exposures if b.kind == "learn"}
+        few = 2 if study == "t2" else studies.FEW
+        assert len(learned) == (few if scale == "small" else 10)
+        chosen = settings(made.tasks[0])
+        assert bool(chosen.cameras) == (scale == "paper" or study == "t2")
+        if part.name == "pretrained":
+            assert len(made.before[0].exposures) == (5 if scale == "small" else 90)
+        for agent in part.agents:
+            spec = Spec.parse(agent)
+            strategy, learner = spec.parts
+            kept, base = registry.load("strategies", strategy), registry.load("agents", learner)
+            params = with_preset(agent, spec.params, base, kept)
+            assert params.get("policy", "resnet_t") != "state_mlp" or scale == "small"
+    if study == "t3":
+        assert [a.partition("=")[0] for a in parts[0].agents] == [
+            "seql",
+            "er",
+            "ewc",
+            "packnet",
+            "mtl",
+        ]
+
+
+def test_orders_are_different_and_published(studies):
+    firsts = [studies.curriculum("d", "object", True, k) for k in range(5)]
+    assert (
+        len(set(firsts)) == 5
+        and "tasks=[object-4,object-3,object-1,object-2,object-0]" in firsts[1]
+    )
+
+
+def test_tables_by_hand(studies):
+    # Of 0.2, 0.4 and 0.9: mean 0.5, deviation sqrt(0.13), error by the root of three; t(2) is 4.303.
+    error = sqrt(0.13) / sqrt(3)
+    assert error == pytest.approx(0.2082, abs=1e-4)
+    low, high = 0.5 - 4.303 * error, 0.5 + 4.303 * error
+    assert studies.cell([0.2, 0.4, 0.9]) == f"0.50 ± 0.21 [{low:.2f}, {high:.2f}]"
+    assert studies.cell([0.25]) == "0.25" and studies.cell([]) == "–"
+    one = {m: {"er": [0.25, 0.75]} for m in studies.METRICS}
+    assert "| er | 0.50 ± 0.25 [" in studies.table("object", one)
+    assert studies.table("object", one).count("\n") == 2
+    other = {m: {"er": [0.75, 1.0]} for m in studies.METRICS}
+    # Means of 0.5 and 0.875 over the orders: a deviation of 0.375 / sqrt(2).
+    assert "| er | 0.265 | 0.265 | 0.265 |" in studies.spread({"a": one, "b": other})
