@@ -261,7 +261,7 @@ class Unseen(EnvironmentFault):
 def encoder() -> Any:
     """What writes films; MissingExtra if it is not installed."""
     try:
-        import imageio_ffmpeg  # type: ignore[import-untyped]
+        import imageio_ffmpeg
     except ImportError as e:
         raise MissingExtra("recording video", "video") from e
     return imageio_ffmpeg
