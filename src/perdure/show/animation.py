@@ -95,7 +95,7 @@ def _score(study: Study, agent: str, task: str, entry: Any) -> float:
 def _frames(film: bytes) -> Iterator[Any]:
     """The pictures of a film."""
     try:
-        import imageio_ffmpeg  # type: ignore[import-untyped]
+        import imageio_ffmpeg
     except ImportError as e:
         raise MissingExtra("reading films", "video") from e
     import tempfile
