@@ -113,7 +113,6 @@ def main() -> None:
             here[0].imshow(picture)
             here[1].imshow(picture)
             shown = maps[name]
-            title = "painted over"
             if read is not None and k == 0:
                 side = int(np.sqrt((len(read) - 1) // count))
                 here[0].imshow(
@@ -128,7 +127,7 @@ def main() -> None:
                 extent=(0, size, size, 0),
                 interpolation="bilinear",
             )
-            here[1].set_title(f"{title}: at most {shown.max():.3f}", fontsize=7)
+            here[1].set_title(f"painted over: at most {shown.max():.1g}", fontsize=7)
         said = "  ".join(f"{w} {v:.2f}" for w, v in words.items())
         axes[row, 0].set_ylabel(text.rpartition("/")[2], fontsize=7)
         axes[row, 0].text(0, -0.12, said, transform=axes[row, 0].transAxes, fontsize=6, va="top")
