@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from perdure.cli.terminal import remark, say
 from perdure.cli.verbs import spec_of
-from perdure.show.live import seconds as duration
+from perdure.show.rounding import seconds as duration
 from perdure.show.sheet import Sheet
 
 if TYPE_CHECKING:

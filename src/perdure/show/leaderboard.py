@@ -304,8 +304,8 @@ def _placed(entries: Sequence[RankedAgent], metric: Metric) -> list[RankedAgent]
         best = 1 + sum(o[1] > high for o in others)
         worst = len(known) - sum(o[2] < low for o in others)
         out.append(replace(e, place=place, best=best, worst=worst))
-    others = [e for e in entries if e not in known]
-    return out + sorted(others, key=lambda e: (e.chance, e.agent, e.run))
+    rest = [e for e in entries if e not in known]
+    return out + sorted(rest, key=lambda e: (e.chance, e.agent, e.run))
 
 
 def _outline(curriculum: Mapping[str, Any]) -> str:
