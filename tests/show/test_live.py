@@ -11,7 +11,8 @@ import pytest
 from rich.console import Console
 
 import perdure
-from perdure.show.live import Watcher, final_score, parallel, seconds, watch
+from perdure.show.live import Watcher, final_score, parallel, watch
+from perdure.show.rounding import seconds
 from perdure.show.summary import by_task, summarise
 from perdure.store.history import read_run
 from perdure.store.layout import LifetimeFolder

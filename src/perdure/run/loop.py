@@ -37,6 +37,8 @@ _Columns = tuple[int, bool, str, bool, int, str, str, str]
 """Of a row: block, deployed, kind, learning, exposure, task, variant and params."""
 
 
+SHOW = 5.0
+"""Seconds between two times that rows are shown which are not committed yet, at least."""
 SHARE = 0.01
 """Of the time, at most, to show rows that are not committed yet."""
 LONGEST = 60.0
@@ -170,7 +172,7 @@ class LifetimeLoop:
             began = time.process_time()
             self.log.show(self.pending)
             took = time.process_time() - began
-            self.next_show = now + max(self.log.folder.show_every, min(took / SHARE, LONGEST))
+            self.next_show = now + max(SHOW, min(took / SHARE, LONGEST))
 
     def beat(self, runner: Runner | None = None, done: bool = False) -> None:
         """Write the progress file and tell the executor."""

@@ -142,17 +142,15 @@ class LifetimeFolder:
         """The rows that were not committed yet when they were last shown; empty if there are none. They
         are to be looked at, and count for nothing: whoever resumes the lifetime computes them again."""
         try:
-            return self.store.get(_PENDING)
+            return b"" if self.remote else self.store.get(_PENDING)
         except StoreError:
             return b""
 
-    @property
-    def show_every(self) -> float:
-        """Seconds between two looks at rows that are not committed."""
-        return 12 * PACE if self.remote else PACE
-
     def write_pending(self, data: bytes) -> None:
-        """Show rows that are not committed yet in place of those shown before. Never fsynced."""
+        """Show rows that are not committed yet in place of those shown before. Never fsynced; not in an
+        object store, where each look would be paid for."""
+        if self.remote:
+            return
         if data:
             self.store.put(_PENDING, data, durable=False)
         elif _PENDING in self.store.list("_meta"):
@@ -306,7 +304,8 @@ class LifetimeFolder:
     def version(self) -> str:
         """Changes when there is something new to show: rows, an error, films."""
         seen = hashlib.sha256("\n".join(self.store.list(journal.FOLDER)).encode())
-        seen.update(f"{self.store.sizes('_meta').get(_PENDING)}".encode())
+        if not self.remote:
+            seen.update(f"{self.store.sizes('_meta').get(_PENDING)}".encode())
         for name in (_ERROR, _FILMS):
             try:
                 seen.update(self.store.get(name, side.LONGEST))

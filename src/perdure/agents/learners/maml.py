@@ -98,6 +98,7 @@ class MAMLAgent(TorchAgent):
     learns the toy families in minutes.
     """
 
+    net: AdaptablePolicy
     learns_from = ("environments",)
     reads, acts_in = FLAT, POLICIES
     memory_scope = "trial"
