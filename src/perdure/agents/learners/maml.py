@@ -102,7 +102,6 @@ class MAMLAgent(TorchAgent):
     learns_from = ("environments",)
     reads, acts_in = FLAT, POLICIES
     memory_scope = "trial"
-    net: AdaptablePolicy
     needs_trials = True
     closed = (
         "its steps go through the adaptation to whole trials, which a penalty or a mask on gradients "
