@@ -46,6 +46,11 @@ def split_task_id(task: str) -> tuple[str, str, str]:
     return (suite, name, variant) if slash else ("", rest, variant)
 
 
+def without_variant(task: str) -> str:
+    """The id of the task that a variant is of."""
+    return task.partition("@")[0]
+
+
 def plain_task_id(task: str) -> str:
     """A task's id without the sign before its variant, which no name of a curriculum or file holds."""
     return task.replace("@", "~")

@@ -203,7 +203,7 @@ def test_what_does_not_fit_is_refused_in_words():
         ("sequence_bc,policy=resnet_t", "reads pictures, and the observations have none"),
         ("sequence_bc,hidden=[3]", "given by size"),
         ("ewc+sequence_bc,policy=state_mlp", "labels='given'"),
-        ("redo+sequence_bc,policy=state_mlp", "sequences"),
+        ("redo+sequence_bc,policy=state_mlp", "steps of a sequence"),
         ("sequence_bc,plasticity=8", "no measures of plasticity"),
     ):
         with pytest.raises(SpecError, match=words):

@@ -874,7 +874,7 @@ def test_generative_replay_on_pictures_and_features(name: str, shape: Any, dtype
 # Saving.
 
 
-@pytest.mark.parametrize("name", registry.entries("strategies"))
+@pytest.mark.parametrize("name", sorted({*registry.entries("strategies")} - {"pcgrad"}))
 @pytest.mark.parametrize("cut", ["", "a", "ab"])
 def test_a_saved_agent_is_the_same_again_whatever_it_lived_since(name: str, cut: str) -> None:
     agent = classifier(f"{name}+classifier,hidden=[5]")
@@ -904,14 +904,15 @@ EVERY = (
 )  # fmt: skip
 REPLAYED = ("replay", "agem")
 LABELLED = ("joint", "dgr", "dgr_distill", "rtf")
+PARALLEL = ("pcgrad",)
 
 
 def test_every_strategy_says_which_learners_it_works_with() -> None:
     names = list(registry.entries("strategies"))
-    assert sorted(names) == sorted((*EVERY, *REPLAYED, *LABELLED))
+    assert sorted(names) == sorted((*EVERY, *REPLAYED, *LABELLED, *PARALLEL))
     for name in names:
         able, refused = works_with(registry.load("strategies", name))
-        assert "classifier" in able and not set(able) & set(refused)
+        assert ("classifier" in able) == (name not in PARALLEL) and not set(able) & set(refused)
         assert set(able) | set(refused) == set(registry.entries("agents"))
         assert all("closed box" in refused[n] for n in ("q", "random", "sb3", "tella"))
         assert ("ppo" in able) == (name in EVERY)

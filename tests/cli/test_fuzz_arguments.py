@@ -97,6 +97,7 @@ def cases(here: Path) -> list[tuple[str, ...]]:
         out += [("protocols", name), ("protocols", "libero", name), ("selftest", name)]
         out += [
             ("record", name, "-o", "new"),
+            ("convert", name, "new"),
             ("record", "metaworld/reach", "-p", name, "-o", "file"),
         ]
         out += [("serve", name), ("serve", "random", "--for", name, "--host", "nowhere")]

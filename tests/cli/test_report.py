@@ -35,7 +35,7 @@ def test_report_with_films_and_figures(filmed, tmp_path):
     assert [whiches.count(w) for w in ("before", "learned", "later", "end")] == [3, 3, 0, 2]
     # An episode that is the first and the best is there once.
     files = {film["file"] for film in index["films"]}
-    assert text.count("data:video/mp4;base64,") == len(files)
+    assert text.count('src="data:video/mp4;base64,') == len(files)
     assert "http://" not in re.sub(r"http://www\.w3\.org\S*", "", text) and "https://" not in text
     assert {p.suffix for p in figures.iterdir()} == {".pdf", ".svg", ".png", ".csv"}
 
@@ -58,7 +58,7 @@ def test_films_beside_the_index_alone(filmed, tmp_path):
     index.write_text(json.dumps(found))
     assert perdure("report", str(run)).returncode == 0
     files = {film["file"] for film in found["films"][1:]}
-    assert (run / "_report.html").read_text().count("data:video/mp4;base64,") == len(files)
+    assert (run / "_report.html").read_text().count('src="data:video/mp4;base64,') == len(files)
 
 
 def test_leaderboard(filmed, tmp_path):

@@ -328,6 +328,6 @@ def test_paper_shows_everything(report):
         charts = seen.page.locator("[data-chart]")
         assert seen.page.locator("[data-chart][data-drawn]").count() < charts.count()
         seen.page.pdf(path=str(report.parent / "report.pdf"))
-        assert seen.page.locator("[data-chart][data-drawn]").count() == charts.count() == 8
+        assert seen.page.locator("[data-chart][data-drawn]").count() == charts.count() == 9
         empty = "n => [...n.querySelectorAll('.plot')].filter(p => !p.firstChild).length"
         assert seen.page.locator("main").evaluate(empty) == 0

@@ -19,7 +19,7 @@ from record import EVERY, NUMBERS, TASKS, actions
 def numbers(sim):
     """The observations that were recorded, in their order."""
     known = robot_state(sim, sim.reading)
-    objects = object_state(sim, sim.reading)
+    objects = object_state(sim, sim.reading, sim.objects)
     known["object-state"] = np.concatenate(
         [objects[n] for name in sim.objects for n in object_names(name)]
     )

@@ -42,7 +42,7 @@ class SequenceBCSettings(TorchSettings):
 
     policy: str = "auto"
     size: str | Mapping[str, Any] = "paper"
-    language: str = "minilm"
+    language: str = "auto"
     weights: str = ""
     look_back: int = 10
     augment: bool = True
@@ -56,6 +56,8 @@ class SequenceBCSettings(TorchSettings):
         super().__post_init__()
         if self.policy not in POLICIES:
             raise UnknownName("policy", self.policy, POLICIES, f"({', '.join(POLICIES)})")
+        if self.plasticity:
+            raise SpecError("sequence_bc has no measures of plasticity: leave plasticity= out")
         if self.hidden != TorchSettings.hidden or self.layer_norm:
             raise SpecError(
                 "sequence_bc: the layers of its policies are given by size, such as size=small or "
@@ -86,7 +88,6 @@ class SequenceBCAgent(TorchLearner):
     reads, acts_in = ALL, BOUNDED
     replayable = True
     sequences = True
-    measures_plasticity = False
     net: SequencePolicy
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "libero": {},

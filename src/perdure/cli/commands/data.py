@@ -95,7 +95,7 @@ def record(suite: str, **flags: Any) -> None:
 
 
 @main.command()
-@click.argument("source", type=click.Path(exists=True, file_okay=False))
+@click.argument("source", type=AnyPath(exists=True, file_okay=False))
 @click.argument("out")
 @click.option(
     "--format", "-f", "kind", type=click.Choice(WRITTEN), default="lerobot", show_default=True
@@ -103,8 +103,8 @@ def record(suite: str, **flags: Any) -> None:
 @click.option(
     "--fps", type=click.IntRange(1, 1000), help="Steps a second, where SOURCE does not say."
 )
-def convert(source: str, out: str, **flags: Any) -> None:
+def convert(source: Path, out: str, **flags: Any) -> None:
     """Write the dataset in folder SOURCE anew into folder OUT: LeRobot's, Minari's and RLDS are read."""
     from perdure.cli import evaluating
 
-    sys.exit(evaluating.convert(source, out, **flags))
+    sys.exit(evaluating.convert(str(source), out, **flags))
