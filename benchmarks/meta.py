@@ -15,6 +15,7 @@ import sys
 import time
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
@@ -30,6 +31,8 @@ from perdure.agents.learners.maml import MAMLAgent
 from perdure.agents.learners.rl2 import RL2Agent
 from perdure.types import Setup
 
+# benchmarks/metaworld.py would hide the package of that name.
+sys.path[:] = [p for p in sys.path if Path(p).resolve() != Path(__file__).parent]
 ROUNDS = 5
 SEEN, ACTIONS = 39, 4
 
