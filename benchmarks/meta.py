@@ -171,7 +171,10 @@ class OurRL2:
         start = np.zeros(shape, bool)
         start[:, 0] = True
         wide = self.agent.net.flat + self.agent.extras.shape[1]
-        as_float = lambda *s: torch.tensor(rng.normal(size=s), dtype=torch.float32)  # noqa: E731
+
+        def as_float(*shape):
+            return torch.tensor(rng.normal(size=shape), dtype=torch.float32)
+
         self.batch = {
             "obs": as_float(*shape, wide),
             "hidden": torch.zeros(size.batch, size.width),
@@ -204,9 +207,7 @@ class PlainRL2:
         self.actor = nn.Linear(size.width, ACTIONS)
         self.log_std = nn.Parameter(torch.zeros(ACTIONS))
         start = ours.start
-        pairs = {
-            "encoder": self.encoder[0], "actor": self.actor,
-        }  # fmt: skip
+        pairs = {"encoder": self.encoder[0], "actor": self.actor}
         with torch.no_grad():
             for name, layer in pairs.items():
                 weight = next(

@@ -204,7 +204,6 @@ def test_what_does_not_fit_is_refused_in_words():
         ("sequence_bc,hidden=[3]", "given by size"),
         ("ewc+sequence_bc,policy=state_mlp", "labels='given'"),
         ("redo+sequence_bc,policy=state_mlp", "steps of a sequence"),
-        ("sequence_bc,plasticity=8", "no measures of plasticity"),
     ):
         with pytest.raises(SpecError, match=words):
             made(text)
@@ -235,3 +234,30 @@ def test_the_presets_are_the_papers():
     assert replay.quotas.quota == 1000 and replay.share == 1
     pack = made("packnet+sequence_bc,preset=libero,language=none,policy=state_mlp").strategy
     assert pack.prune == 0.75
+
+
+@pytest.mark.parametrize(
+    ("policy", "space"),
+    [
+        ("state_mlp", SEEN),
+        ("state_transformer", SEEN),
+        ("resnet_rnn", WITH_PICTURES),
+        ("vit_t", WITH_PICTURES),
+    ],
+)
+def test_it_tells_how_well_it_can_still_learn(policy, space):
+    agent = made(f"sequence_bc,{TINY},policy={policy},plasticity=6,trainability=2", space)
+    assert agent.diagnose() == {}, "before anything was learned there is nothing to measure on"
+    inputs, targets = sequences(0, 8, space=space)
+    agent.enter(ctx(0, 8))
+    agent.learn(Examples(inputs, targets, 0, np.arange(8)), ctx(0, 8))
+    before = agent.optimizer.weights.clone()
+    found = agent.diagnose()
+    assert agent.probe.count == 6, "sequences"
+    expected = {"dormant_redo", "dormant_dohare", "effective_rank", "stable_rank", "srank", "weight_norm",
+                "weight_distance", "gradient_norm", "trainability"}  # fmt: skip
+    assert set(found) == {f"plasticity.{name}" for name in expected}
+    assert all(np.isfinite(v) for v in found.values())
+    assert 1 <= found["plasticity.effective_rank"] <= 6 * 4
+    assert 0 < found["plasticity.weight_distance"] < found["plasticity.weight_norm"]
+    torch.testing.assert_close(agent.optimizer.weights, before, rtol=0, atol=0)

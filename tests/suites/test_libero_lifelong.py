@@ -15,7 +15,7 @@ pytest.importorskip("mujoco")
 
 from perdure.errors import CurriculumError, UnknownName
 from perdure.registry import suite
-from perdure.run.config import stage_of
+from perdure.run.config import stages_of
 from perdure.run.demos import collect
 from perdure.run.experiment import execute
 from perdure.run.plan import make_plan
@@ -91,11 +91,11 @@ def test_a_block_knows_its_place_in_its_stage():
     play = evaluate(Exposure(a, 1))
     blocks = [learn(Exposure(a, 3, "epochs")), play, learn(Exposure(a, 1, "epochs")),
               learn(Exposure(b, 2, "epochs")), learn(Exposure(a, 5, "steps"))]  # fmt: skip
-    assert [stage_of(blocks, k) for k in range(6)] == [
-        (0.0, 0.75), (0.0, 1.0), (0.75, 0.25), (0.0, 1.0), (0.0, 1.0), (0.0, 1.0),
+    assert stages_of(blocks) == [
+        (0.0, 0.75), (0.0, 1.0), (0.75, 0.25), (0.0, 1.0), (0.0, 1.0),
     ]  # fmt: skip
     mixed = [learn(Exposure(a, 3, "epochs")), learn(Exposure(a, 100, "steps"))]
-    assert [stage_of(mixed, k) for k in range(2)] == [(0.0, 0.5), (0.5, 0.5)]
+    assert stages_of(mixed) == [(0.0, 0.5), (0.5, 0.5)]
 
 
 def test_what_is_held_stays_within_its_room_and_is_made_once():

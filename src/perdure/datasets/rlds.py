@@ -17,7 +17,6 @@ whose action nobody took, as RLDS has it of some datasets (``drop_last`` leaves 
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -27,6 +26,7 @@ import numpy as np
 
 from perdure.arrays import Array
 from perdure.datasets.episodes import DatasetEpisode
+from perdure.datasets.files import read_map
 from perdure.datasets.tfrecord import Values, example, records
 from perdure.errors import StoreError, UnknownName
 from perdure.policies.pictures import decoded
@@ -48,7 +48,7 @@ class RldsReader:
         self, root: str | Path, split: str = "", verify: bool = False, drop_last: bool = False
     ) -> None:
         self.root, self.verify, self.drop_last = Path(root), verify, drop_last
-        self.info = _json(self.root / INFO)
+        self.info = read_map(self.root / INFO, "an RLDS dataset")
         kind = self.info.get("fileFormat", "tfrecord")
         if kind != "tfrecord":
             raise StoreError(f"{self.root}: files of the format {kind!r}; read is tfrecord")
@@ -59,7 +59,7 @@ class RldsReader:
         self.shards = [int(n) for n in splits[self.split].get("shardLengths", ())]
         self.left_out: list[str] = []
         """Features that are not read."""
-        self.features = dict(self._leaves(_json(self.root / FEATURES), ""))
+        self.features = dict(self._leaves(read_map(self.root / FEATURES, "an RLDS dataset"), ""))
         if not any(name.startswith("steps/action") for name in self.features):
             raise StoreError(f"{self.root}: expected episodes with steps/action, as RLDS has them")
 
@@ -196,13 +196,3 @@ def _array(values: Values | None, leaf: Leaf, count: int, where: str) -> Array:
 
 def _shape(found: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(int(n) for n in found.get("shape", {}).get("dimensions", ()))
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as e:
-        raise StoreError(f"{path}: expected the JSON of an RLDS dataset ({e})") from e
-    if not isinstance(found, dict):
-        raise StoreError(f"{path}: expected a map")
-    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, groupby
 from typing import Any
 
 import gymnasium
@@ -37,9 +38,9 @@ class LifetimeConfig:
 
     @cached_property
     def stages(self) -> list[tuple[float, float]]:
-        """Where each fixed block lies in its stage."""
-        fixed = self.curriculum.fixed
-        return [stage_of(fixed, k) for k in range(len(fixed))]
+        """Where each fixed block lies in its stage. Blocks that are generated are known one at a time,
+        so each is a stage of its own."""
+        return stages_of(self.curriculum.fixed)
 
     def setup(self) -> Setup:
         """What the agent is made with."""
@@ -61,22 +62,17 @@ class LifetimeConfig:
         return tuple(self.suites[task.suite].instructions(task))
 
 
-def stage_of(blocks: Sequence[Block], number: int) -> tuple[float, float]:
-    """Of consecutive learn blocks of the same tasks, whatever is evaluated between them: the part
-    that comes before the block of this number, and the part that it is. Blocks that are generated
-    are known one at a time, so each is a stage of its own."""
-    if number >= len(blocks) or blocks[number].kind != "learn":
-        return 0.0, 1.0
-    learned = [(k, b) for k, b in enumerate(blocks) if b.kind == "learn"]
-    tasks = [{e.task.key for e in b.exposures} for _, b in learned]
-    here = next(i for i, (k, _) in enumerate(learned) if k == number)
-    first = last = here
-    while first > 0 and tasks[first - 1] == tasks[here]:
-        first -= 1
-    while last + 1 < len(tasks) and tasks[last + 1] == tasks[here]:
-        last += 1
-    stage = [b for _, b in learned[first : last + 1]]
-    units = {e.unit for b in stage for e in b.exposures}
-    # Amounts of different units cannot be added up: then blocks count alike.
-    sizes = [sum(e.amount for e in b.exposures) if len(units) == 1 else 1 for b in stage]
-    return sum(sizes[: here - first]) / sum(sizes), sizes[here - first] / sum(sizes)
+def stages_of(blocks: Sequence[Block]) -> list[tuple[float, float]]:
+    """For each block, of the consecutive learn blocks of its tasks, whatever is evaluated between
+    them: the part that comes before it, and the part that it is."""
+    found = [(0.0, 1.0)] * len(blocks)
+    learned = ((k, b) for k, b in enumerate(blocks) if b.kind == "learn")
+    for _, same in groupby(learned, lambda pair: {e.task.key for e in pair[1].exposures}):
+        stage = list(same)
+        units = {e.unit for _, b in stage for e in b.exposures}
+        # Amounts of different units cannot be added up: then blocks count alike.
+        sizes = [sum(e.amount for e in b.exposures) if len(units) == 1 else 1 for _, b in stage]
+        ends = list(accumulate(sizes))
+        for (k, _), size, end in zip(stage, sizes, ends, strict=True):
+            found[k] = (end - size) / ends[-1], size / ends[-1]
+    return found

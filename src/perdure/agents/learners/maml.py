@@ -24,15 +24,12 @@ from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import Minibatch, TorchAgent, network, pack, unpack
 from perdure.agents.networks.policies import policy_for
 from perdure.agents.networks.settings import Ranges, TorchSettings
-from perdure.agents.networks.tensors import to_array, to_float, to_tensor
+from perdure.agents.networks.tensors import CACHE, to_array, to_float, to_tensor
 from perdure.agents.networks.trust_region import natural_step
 from perdure.errors import AgentFault, SpecError
 from perdure.spaces import FLAT, POLICIES
 from perdure.specs import takes_fields
 from perdure.types import Array, Batch, Context, Measures, Setup, State
-
-CACHE = 1 << 18
-"""Numbers of a layer that a core keeps at hand (1 MB)."""
 
 
 @dataclass(frozen=True, kw_only=True)

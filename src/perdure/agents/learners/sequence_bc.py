@@ -56,8 +56,6 @@ class SequenceBCSettings(TorchSettings):
         super().__post_init__()
         if self.policy not in POLICIES:
             raise UnknownName("policy", self.policy, POLICIES, f"({', '.join(POLICIES)})")
-        if self.plasticity:
-            raise SpecError("sequence_bc has no measures of plasticity: leave plasticity= out")
         if self.hidden != TorchSettings.hidden or self.layer_norm:
             raise SpecError(
                 "sequence_bc: the layers of its policies are given by size, such as size=small or "

@@ -127,7 +127,9 @@ class PlasticityProbe:
         with torch.no_grad(), Activations() as critics:
             learner.predict_values(self.rows)
         out: dict[str, float] = {}
-        given = len(self.rows["obs"])
+        own = self._by_steps()
+        # Sequences have three axes without being copies.
+        given = 0 if own is not None and own.sequences else len(self.rows["obs"])
         layers = [by_unit(h, given) for h in (*policy.outputs, *critics.outputs)]
         if layers:
             out["dormant_redo"] = dormant_redo(layers)
@@ -142,7 +144,6 @@ class PlasticityProbe:
         out["weight_norm"] = to_float(torch.linalg.vector_norm(weights))
         moved = torch.linalg.vector_norm(weights - self.birth)
         out["weight_distance"] = to_float(moved) / math.sqrt(weights.numel())
-        own = self._by_steps()
         if own is not None and own.replayable:
             optimizer = own.optimizer
             before = optimizer.grads.clone()

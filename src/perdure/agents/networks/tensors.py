@@ -19,6 +19,8 @@ from perdure.types import Array
 
 CPU = torch.device("cpu")
 """Where networks are initialised, and where computations on arrays stay."""
+CACHE = 1 << 18
+"""Numbers that a core keeps at hand (1 MB)."""
 
 
 def available_devices() -> tuple[str, ...]:

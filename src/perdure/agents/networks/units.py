@@ -58,11 +58,12 @@ def by_unit(activation: Tensor, rows: int) -> Tensor:
     """What each unit gave, (samples, units).
 
     The samples of a convolution are the places of all pictures, of a sequence its steps. The units of
-    networks that are computed together, (copies, rows, units), lie side by side.
+    networks that are computed together, (copies, rows, units), lie side by side; with ``rows`` 0 nothing
+    is taken for such.
     """
     if activation.dim() == 4:
         return activation.movedim(1, 3).flatten(0, 2)
-    if activation.dim() == 3 and activation.shape[0] != rows and activation.shape[1] == rows:
+    if activation.dim() == 3 and rows and activation.shape[0] != rows == activation.shape[1]:
         return activation.movedim(0, 1).flatten(1)
     return activation.flatten(0, -2)
 

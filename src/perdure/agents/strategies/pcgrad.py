@@ -13,7 +13,6 @@ has a loss of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 
 import numpy as np
 import torch
@@ -33,8 +32,7 @@ class PCGrad(Strategy):
 
     def __init__(self, learner: TorchLearner) -> None:
         super().__init__(learner)
-        self.groups = [_as_index(where, learner.device) for where in _losses_apart(learner)]
-        """Where in the flat gradient the parts lie that are compared apart."""
+        self.groups = _losses_apart(learner)
 
     def split(self, batch: Minibatch) -> list[Minibatch]:
         tasks = batch["task"]
@@ -68,23 +66,23 @@ def without_conflicts(products: Array, rng: np.random.Generator) -> Array:
     return share
 
 
-def _losses_apart(learner: TorchLearner) -> list[list[int]]:
-    """Numbers of the weights of the policy, and of each kind of parameters that only steer learning."""
-    found: dict[str, list[int]] = {}
+def _losses_apart(learner: TorchLearner) -> list[slice | Tensor]:
+    """Where in the flat gradient the policy's weights lie, and those of each kind of parameters that
+    only steer learning: a slice where they follow each other, since that needs no copy."""
+    found: dict[str, list[tuple[int, int]]] = {}
     start = 0
     for name, p in learner.parameters().items():
         kind = next((k for k in learner.non_policy_parameters if name.startswith(k)), "")
-        found.setdefault(kind, []).extend(range(start, start + p.numel()))
+        runs = found.setdefault(kind, [])
+        first = runs.pop()[0] if runs and runs[-1][1] == start else start
         start += p.numel()
-    return list(found.values())
-
-
-def _as_index(numbers: list[int], device: torch.device) -> slice | Tensor:
-    """A slice where they follow each other: it needs no copy."""
-    runs = [list(g) for _, g in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])]
-    if len(runs) == 1:
-        return slice(numbers[0], numbers[-1] + 1)
-    return to_tensor(np.array(numbers), device)
+        runs.append((first, start))
+    return [
+        slice(*runs[0])
+        if len(runs) == 1
+        else torch.cat([torch.arange(*run, device=learner.device) for run in runs])
+        for runs in found.values()
+    ]
 
 
 strategy = PCGrad

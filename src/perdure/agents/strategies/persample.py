@@ -23,7 +23,7 @@ from torch.func import functional_call, grad, vmap
 from perdure.agents.networks.inputs import channels_last
 from perdure.agents.networks.learner import Minibatch, TorchLearner
 from perdure.agents.networks.norms import FrozenBatchNorm
-from perdure.agents.networks.tensors import to_float
+from perdure.agents.networks.tensors import CACHE, to_float
 from perdure.agents.strategies.row_memory import rows_of
 
 Score: TypeAlias = Callable[[Minibatch], Tensor]
@@ -33,8 +33,6 @@ Of: TypeAlias = Callable[[Tensor], Tensor]
 CHUNK, ROOM, PROBE = 64, 1 << 24, 8
 """Rows at once: at most so many, and at most so many numbers of their gradients (64 MB). Rows that
 show whether a network's layers are known."""
-CACHE = 1 << 18
-"""Numbers that a core keeps at hand (1 MB)."""
 
 
 @contextmanager

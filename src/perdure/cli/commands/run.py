@@ -10,6 +10,21 @@ import click
 from perdure.cli.group import eval_workers, main, one_thread
 
 
+def _running(command: Any) -> Any:
+    """How lifetimes are run: the options that run and sweep share."""
+    options = [
+        click.option("--executor",
+                     help="serial | processes[,workers=N,…] | ray[,address=auto,…]: ls executors NAME."),
+        click.option("--envs", type=int, help="Environments side by side per task (1)."),
+        click.option("--hide-tasks/--show-tasks", default=None,
+                     help="Hide task identity from agents."),
+        click.option("--checkpoint", type=int, help="Commit every so many steps (50000)."),
+    ]  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 @main.command()
 @click.argument("curriculum", required=False)
 @click.option("--agent", "-a", "agents", multiple=True, metavar="[LABEL=]NAME[,KEY=VALUE…]",
@@ -18,13 +33,8 @@ from perdure.cli.group import eval_workers, main, one_thread
 @click.option("--lifetimes", "-n", type=int, help="Lifetimes per agent (1).")
 @click.option("--seed", "-s", type=int, help="Seed of the first lifetime; they count up (0).")
 @click.option("--out", "-o", help="Folder of the run (runs/CURRICULUM).")
-@click.option(
-    "--executor", help="serial | processes[,workers=N,…] | ray[,address=auto,…]: ls executors NAME."
-)
-@click.option("--envs", type=int, help="Environments side by side per task (1).")
+@_running
 @click.option("--experts/--no-experts", default=None, help="Also run the single-task experts.")
-@click.option("--hide-tasks/--show-tasks", default=None, help="Hide task identity from agents.")
-@click.option("--checkpoint", type=int, help="Commit every so many steps (50000).")
 @click.option("--video", is_flag=True,
               help="Film evaluations: before and after learning, at the end, best and worst.")  # fmt: skip
 @click.option("--films", type=click.IntRange(1), metavar="N",
@@ -80,12 +90,7 @@ def run(
 @click.option("--pruner", help="none | median | quarter | halving: break off bad trials (none).")
 @click.option("--batch", type=int, help="Trials at a time (as many as the executor's workers).")
 @click.option("--out", "-o", help="Folder of the sweep (runs/CURRICULUM-sweep).")
-@click.option(
-    "--executor", help="serial | processes[,workers=N,…] | ray[,address=auto,…]: ls executors NAME."
-)
-@click.option("--envs", type=int, help="Environments side by side per task (1).")
-@click.option("--hide-tasks/--show-tasks", default=None, help="Hide task identity from agents.")
-@click.option("--checkpoint", type=int, help="Commit every so many steps (50000).")
+@_running
 def sweep(curriculum: str, agent: str, search: tuple[str, ...], **flags: Any) -> None:
     """Choose AGENT's parameters on CURRICULUM, with Optuna, on seeds that no result uses.
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from perdure.arrays import Array
 from perdure.datasets.episodes import DatasetEpisode
+from perdure.datasets.files import read_map
 from perdure.datasets.lerobot.layout import CHUNK, INDICES, INFO, NEXT, OLDER, TASKS, VERSION
 from perdure.datasets.lerobot.videos import read_video
 from perdure.errors import StoreError
@@ -23,7 +24,7 @@ class LeRobotReader:
 
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)
-        self.info = _read_json(self.root / INFO)
+        self.info = read_map(self.root / INFO, "a LeRobotDataset")
         self.version = str(self.info.get("codebase_version", ""))
         if self.version not in (VERSION, *OLDER):
             raise StoreError(
@@ -152,16 +153,6 @@ def _inside(root: Path, name: str) -> Path:
     if not path.is_relative_to(root.resolve()):
         raise StoreError(f"{root}: {name!r} is outside the dataset")
     return path
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as e:
-        raise StoreError(f"{path}: expected the JSON of a LeRobotDataset ({e})") from e
-    if not isinstance(found, dict):
-        raise StoreError(f"{path}: expected a map")
-    return found
 
 
 def _read_lines(path: Path) -> list[dict[str, Any]]:

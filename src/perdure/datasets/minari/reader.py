@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure.datasets.episodes import DatasetEpisode
+from perdure.datasets.files import read_map
 from perdure.datasets.minari import hdf5, parquet
 from perdure.datasets.minari.spaces import space_of
 from perdure.datasets.minari.writer import SUCCESS
@@ -23,11 +24,7 @@ class MinariReader:
 
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)
-        path = self.root / "data/metadata.json"
-        try:
-            self.metadata = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as e:
-            raise StoreError(f"{path}: expected the metadata of a Minari dataset ({e})") from e
+        self.metadata = read_map(self.root / "data/metadata.json", "a Minari dataset")
         self.format = self.metadata.get("data_format", "hdf5")
         if self.format not in FORMATS:
             raise StoreError(
@@ -54,7 +51,7 @@ class MinariReader:
         else:
             folder = self.root / "data" / str(int(k))
             found = parquet.read_episode(folder / f"part-0.{self.format}", *spaces)
-            about = json.loads((folder / "metadata.json").read_text(encoding="utf-8"))
+            about = read_map(folder / "metadata.json", "an episode of Minari")
         infos = found["infos"]
         successes = infos.get(SUCCESS)
         if successes is not None:

@@ -142,6 +142,12 @@ def each_step(pictures: Tensor, language: Tensor) -> tuple[Tensor, Tensor]:
     return flat, over_time(language, steps).flatten(0, 1)
 
 
+def encoded(encoder: nn.Module, pictures: Tensor, language: Tensor) -> Tensor:
+    """What an encoder of single pictures and a sentence gives, (rows, time, features)."""
+    found: Tensor = encoder(*each_step(pictures, language))
+    return found.reshape(*pictures.shape[:2], -1)
+
+
 def all_numbers(seen: Seen, names: Sequence[str]) -> Tensor:
     """The numbers of some parts side by side, (rows, time, numbers)."""
     return torch.cat([seen[name] for name in names], -1)

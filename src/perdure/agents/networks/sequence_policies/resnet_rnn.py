@@ -17,7 +17,7 @@ from perdure.agents.networks.sequence_policies.base import (
     Seen,
     SequencePolicy,
     all_numbers,
-    each_step,
+    encoded,
     over_time,
 )
 
@@ -63,7 +63,7 @@ class ResNetRNN(SequencePolicy):
     def tokens(self, seen: Seen, language: Tensor) -> Tensor:
         found, steps = [], next(iter(seen.values())).shape[1]
         for name, encoder in zip(self.pictures, self.encoders, strict=True):
-            found.append(encoder(*each_step(seen[name], language)).unflatten(0, (-1, steps)))
+            found.append(encoded(encoder, seen[name], language))
         if self.names:
             found.append(all_numbers(seen, self.names))
         return torch.cat([*found, over_time(self.sentence(language), steps)], -1)

@@ -16,7 +16,7 @@ from perdure.agents.networks.sequence_policies.base import (
     Reads,
     Seen,
     TransformerPolicy,
-    each_step,
+    encoded,
     over_time,
 )
 from perdure.agents.networks.transformer import TEMPORAL, TransformerSizes
@@ -58,7 +58,7 @@ class ResNetT(TransformerPolicy):
         steps = next(iter(seen.values())).shape[1]
         found = [over_time(self.sentence(language), steps), *self.numbers(seen)]
         for name, encoder in zip(self.pictures, self.encoders, strict=True):
-            found.append(encoder(*each_step(seen[name], language)).unflatten(0, (-1, steps)))
+            found.append(encoded(encoder, seen[name], language))
         return torch.stack(found, 2)
 
 
