@@ -196,8 +196,6 @@ def test_every_learner_is_measured_and_left_as_it_was(tmp_path: Path, learner: s
 
 
 def test_who_cannot_be_measured_says_so() -> None:
-    with pytest.raises(SpecError, match="TRPOAgent: trainability is told by steps of an optimiser"):
-        agent_of("trpo,plasticity=8,trainability=4")
     with pytest.raises(SpecError, match="rows of plasticity"):
         agent_of("classifier,trainability=8")
     for strategy in ("redo", "continual_backprop"):
@@ -224,15 +222,15 @@ MEASURED = ("dormant_redo", "dormant_dohare", "effective_rank", "stable_rank", "
 
 @pytest.mark.parametrize("more", ["", ",layer_norm=true"])
 def test_who_steps_otherwise_is_measured_all_the_same(tmp_path: Path, more: str) -> None:
-    """TRPO and MAML: all but what takes a loss on rows of the past."""
+    """TRPO: all but what takes a loss on rows of the past."""
     bandit = curricula.one_task(Task("toy", "bandit"), True, rounds=1, episodes=1, steps=150)
-    spec = f"trpo,rollout=32,hidden=[8,8]{more},plasticity=24"
+    spec = f"trpo,rollout=32,hidden=[8,8]{more},plasticity=24,trainability=5"
     rows, agent = live(
         bandit, lambda setup: make_agent(Spec.parse(spec), setup), path=tmp_path / "trpo"
     )
     (found,) = [r.more for r in rows if r.more and "plasticity.weight_norm" in r.more]
     assert {k for k in found if k.startswith("plasticity.")} == {
-        f"plasticity.{n}" for n in MEASURED
+        f"plasticity.{n}" for n in (*MEASURED, "trainability")
     }
     flat = np.concatenate([p.detach().numpy().ravel() for p in agent.net.parameters()])
     assert found["plasticity.weight_norm"] == pytest.approx(np.linalg.norm(flat), rel=1e-5)
@@ -241,17 +239,28 @@ def test_who_steps_otherwise_is_measured_all_the_same(tmp_path: Path, more: str)
 
 @pytest.mark.parametrize("more", ["", ",layer_norm=true"])
 def test_maml_is_measured_by_the_policy_that_trials_begin_with(more: str) -> None:
-    agent = agent_of(f"maml,preset=quick,hidden=[6,5]{more},plasticity=7", actions=BOX)
+    agent = agent_of(
+        f"maml,preset=quick,hidden=[6,5]{more},plasticity=7,trainability=300", actions=BOX
+    )
     rng = np.random.default_rng(0)
     agent.probe_inputs(torch.as_tensor(rng.standard_normal((9, 4)), dtype=torch.float32))
+    before = agent.flat_weights
     found = agent.diagnose()
-    assert set(found) == {f"plasticity.{n}" for n in MEASURED}
+    assert torch.equal(agent.flat_weights, before)
+    assert set(found) == {f"plasticity.{n}" for n in (*MEASURED, "trainability")}
+    assert found["plasticity.trainability"] == 1, "nothing was learned yet"
     assert found["plasticity.weight_distance"] == 0 and found["plasticity.srank"] <= 5
     kept = agent.state()
     assert kept["plasticity.obs"].shape == (7, 4)
-    other = agent_of(f"maml,preset=quick,hidden=[6,5]{more},plasticity=7", actions=BOX)
+    other = agent_of(
+        f"maml,preset=quick,hidden=[6,5]{more},plasticity=7,trainability=300", actions=BOX
+    )
     other.load(kept)
     assert other.diagnose() == found
+    with torch.no_grad():
+        for weight in agent.weights:
+            weight.zero_()
+    assert agent.diagnose()["plasticity.trainability"] < 1, "layers of zeros learn worse"
 
 
 def test_the_metric_and_the_report_show_it(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isinf
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from perdure.agents.networks.plasticity import PlasticityProbe
 from perdure.agents.networks.tasks import Tasks
 from perdure.agents.networks.tensors import resolve_device, to_array, to_floats, to_tensor
 from perdure.agents.networks.units import add_layer_norms
-from perdure.errors import AgentFault, SpecError
+from perdure.errors import AgentFault
 from perdure.seeds import seed_for
 from perdure.types import Array, Context, Examples, Measures, Setup, State
 
@@ -72,8 +72,6 @@ class TorchAgent(Agent):
     """
 
     net: nn.Module
-    rehearses: ClassVar[bool] = False
-    """Whether it can learn random answers by steps of its own optimiser, which tells trainability."""
 
     def __init__(
         self, setup: Setup, device: str = "auto", plasticity: int = 0, trainability: int = 0
@@ -81,11 +79,6 @@ class TorchAgent(Agent):
         super().__init__(setup)
         check_spaces(type(self), setup)
         self.device = resolve_device(device)
-        if trainability and not self.rehearses:
-            raise SpecError(
-                f"{type(self).__name__}: trainability is told by steps of an optimiser down a loss on rows, "
-                "and this learner takes others; the other measures of plasticity are there without it"
-            )
         self.probing = (plasticity, trainability)
         """Rows that plasticity is measured on, and steps that random answers are learned in."""
 
@@ -123,7 +116,6 @@ class TorchLearner(TorchAgent):
     and ``step``, keep rows and predictions of the past, and mask or copy parameters in place.
     """
 
-    rehearses = True
     optimizer: Optimizer
     inputs: Inputs
     """How it reads observations."""

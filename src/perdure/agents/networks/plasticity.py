@@ -20,15 +20,15 @@ evaluation. Names carry their definition, because the field uses one name for se
 ``gradient_norm``
     length of the gradient of the loss on these rows
 ``trainability``
-    random answers for these inputs are learned in ``trainability`` steps of the learner's own optimiser,
-    from the present weights and from those at birth: the loss that is left from birth over the loss that
+    random answers for these inputs are learned in ``trainability`` steps of the learner's own optimiser (of
+    Adam, where it takes others), from the present weights and from those at birth: the loss that is left from birth over the loss that
     is left from here. 1 is to learn as well as ever, less is worse (after Lyle et al., 2023)
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,10 +41,13 @@ from perdure.types import Array, State
 
 if TYPE_CHECKING:
     from perdure.agents.networks.learner import NewRows, TorchAgent, TorchLearner
+    from perdure.agents.networks.optimizers import Optimizer
 
 REDO_THRESHOLD = 0.025
 DOHARE_SHARE = 0.01
 SRANK_SHARE = 0.99
+ADAM_LR = 1e-3
+"""Of the steps that tell trainability where a learner takes no such steps itself."""
 
 
 def dormant_redo(layers: Sequence[Tensor], threshold: float = REDO_THRESHOLD) -> float:
@@ -152,8 +155,8 @@ class PlasticityProbe:
             out["gradient_norm"] = to_float(torch.linalg.vector_norm(optimizer.grads))
             optimizer.grads.copy_(before)
         learner.net.train(training)
-        if self.steps and own is not None:
-            out["trainability"] = self._trainability(own)
+        if self.steps:
+            out["trainability"] = self._trainability()
         return {f"plasticity.{name}": value for name, value in out.items()}
 
     def _by_steps(self) -> TorchLearner | None:
@@ -162,47 +165,63 @@ class PlasticityProbe:
 
         return self.learner if isinstance(self.learner, TorchLearner) else None
 
-    def _trainability(self, learner: TorchLearner) -> float:
+    def _trainability(self) -> float:
         """The loss that is left of random answers from birth, over that from here."""
-        optimizer = learner.optimizer
-        saved = optimizer.state("saved")
-        weights, grads = optimizer.weights.clone(), optimizer.grads.clone()
+        learner, own = self.learner, self._by_steps()
+        weights = learner.flat_weights.clone()
         buffers = {n: b.clone() for n, b in learner.net.named_buffers()}
+        saved = None if own is None else (own.optimizer.state("saved"), own.optimizer.grads.clone())
         outputs = learner.predict(self.rows).detach()
-        if learner.predicts == "logits":
+        classes = own is not None and own.predicts == "logits"
+        if classes:
             drawn = learner.rng.integers(outputs.shape[-1], size=len(outputs))
         else:
             drawn = learner.rng.standard_normal(tuple(outputs.shape)).astype(np.float32)
         answers = to_tensor(drawn, learner.device)
-        now = self._fit(learner, weights, buffers, answers)
-        then = self._fit(learner, self.birth, self.buffers, answers)
-        _set(learner, weights, buffers)
-        optimizer.grads.copy_(grads)
-        optimizer.load("saved", saved)
-        return then / now
-
-    def _fit(
-        self, learner: TorchLearner, weights: Tensor, buffers: dict[str, Tensor], answers: Tensor
-    ) -> float:
-        """The loss that the steps leave, from these weights."""
-        optimizer = learner.optimizer
-        _set(learner, weights, buffers)
-        optimizer.forget()
-        optimizer.current_lr = optimizer.lr
-        logits = learner.predicts == "logits"
+        difference = nn.functional.cross_entropy if classes else nn.functional.mse_loss
 
         def loss() -> Tensor:
-            found = learner.predict(self.rows)
-            if logits:
-                return nn.functional.cross_entropy(found, answers)
-            return nn.functional.mse_loss(found, answers)
+            return difference(learner.predict(self.rows), answers)
 
+        now = self._fit(loss)
+        self._set(self.birth, self.buffers)
+        then = self._fit(loss)
+        self._set(weights, buffers)
+        if own is not None and saved is not None:
+            own.optimizer.load("saved", saved[0])
+            own.optimizer.grads.copy_(saved[1])
+        return then / now
+
+    def _fit(self, loss: Callable[[], Tensor]) -> float:
+        """The loss that the steps leave, from the present weights."""
+        own = self._by_steps()
+        optimizer: Optimizer | torch.optim.Adam
+        if own is None:
+            optimizer = torch.optim.Adam(self.learner.net.parameters(), ADAM_LR)
+        else:
+            optimizer = own.optimizer
+            optimizer.forget()
+            optimizer.current_lr = optimizer.lr
         for _ in range(self.steps):
             optimizer.zero_grad()
             loss().backward()  # type: ignore[no-untyped-call]
             optimizer.step()
+        if own is None:
+            optimizer.zero_grad()
         with torch.no_grad():
             return to_float(loss())
+
+    @torch.no_grad()
+    def _set(self, weights: Tensor, buffers: Mapping[str, Tensor]) -> None:
+        own, net = self._by_steps(), self.learner.net
+        if own is not None:
+            own.optimizer.weights.copy_(weights)
+        else:
+            parts = torch.split(weights, [p.numel() for p in net.parameters()])
+            for p, part in zip(net.parameters(), parts, strict=True):
+                p.copy_(part.view_as(p))
+        for name, buffer in net.named_buffers():
+            buffer.copy_(buffers[name])
 
     def state(self) -> dict[str, Array]:
         """The rows."""
@@ -216,9 +235,3 @@ class PlasticityProbe:
             if k.startswith("plasticity.")
         }
         self.rows = {name: to_tensor(v, self.learner.device) for name, v in mine.items()}
-
-
-def _set(learner: TorchLearner, weights: Tensor, buffers: dict[str, Tensor]) -> None:
-    learner.optimizer.weights.copy_(weights)
-    for name, buffer in learner.net.named_buffers():
-        buffer.copy_(buffers[name])
