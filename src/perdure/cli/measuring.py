@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from perdure.measure.compare import Family
     from perdure.measure.metric import Metric
     from perdure.measure.results import Results
+
+RARELY = 200_000
+"""New objects before garbage is looked for."""
 
 
 def measure(
@@ -68,6 +72,8 @@ def measured(
     from perdure.measure import settings, sources
     from perdure.measure.results import measure_paper, measure_reference, read_all
 
+    # Next to nothing of what is read and measured is garbage, and looking for it takes time.
+    gc.set_threshold(RARELY)
     given = {k: v for k, v in flags.items() if v is not None}
     name = given.get("perf_measure")
     read = None if preset == "reference" and name == "reward" else name

@@ -146,7 +146,7 @@ class Matrix:
         """The learned tasks that were evaluated again after others had been learned: of the rest, such
         as the task that was learned last, nothing can be forgotten."""
         out = []
-        for i, j in self._after_own():
+        for i, j in self._after_own:
             row = int(np.flatnonzero(~np.isnan(self.values[:, j]))[-1])
             since = self.learned[row][len(self.learned[i]) :]
             if any(task != self.tasks[j] for task in since):
@@ -162,6 +162,7 @@ class Matrix:
             t for t, end in ends.items() if any(b > end and o != t for b, o in self.lessons)
         )
 
+    @cached_property
     def _after_own(self) -> list[tuple[int, int]]:
         """For each learned task: (row of the first evaluation after it was last learned,
         column)."""
@@ -176,7 +177,7 @@ class Matrix:
 
     def acquired_by_task(self) -> dict[str, float]:
         """For each learned task: the score right after it was last learned."""
-        return {self.tasks[c[1]]: float(self.values[c]) for c in self._after_own()}
+        return {self.tasks[c[1]]: float(self.values[c]) for c in self._after_own}
 
     def acquired(self) -> float:
         """Mean score on each learned task right after it was last learned."""
@@ -186,7 +187,7 @@ class Matrix:
     def last(self) -> dict[str, float]:
         """For each learned task: the score at the last evaluation that holds it."""
         out = {}
-        for _, j in self._after_own():
+        for _, j in self._after_own:
             column = self.values[:, j]
             out[self.tasks[j]] = float(column[~np.isnan(column)][-1])
         return out
