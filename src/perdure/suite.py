@@ -47,6 +47,10 @@ class Suite(Protocol):
     :class:`Episode`) when they are reset: what a trial's episodes share is to be drawn from
     ``trial_seed``, all else from the seed."""
 
+    measure: str = ""
+    """What its environments are scored by, ``success`` or ``return``, where that is the same for all and
+    known before any is played."""
+
     def tasks(self) -> Sequence[Task]:
         """The tasks to list and check; an open family lists examples."""
         ...

@@ -70,6 +70,7 @@ class WrappingSuite(Suite):
     def __init__(self, suite: Suite, load_file: Callable[[str], Any]) -> None:
         self.inner, self.load_file = suite, load_file
         self.name, self.reset_options = suite.name, suite.reset_options
+        self.measure = suite.measure
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)

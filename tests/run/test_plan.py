@@ -133,3 +133,19 @@ def test_experts_of_tasks_with_like_names_have_folders_of_their_own(tmp_path):
     run = perdure.experiment(f"{file}:life", ["q"], out=str(tmp_path / "run"), experts=True,
                              executor="serial")  # fmt: skip
     assert run.verify() == [] and run.gaps() == [] and len(run.rows(experts=True)) == 8
+
+
+@pytest.mark.parametrize(
+    ("curriculum", "agent", "measure"),
+    [
+        ("toy/compass", "q", "success"),
+        ("toy/meta", "q", "success"),
+        ("toy/blobs", "random", "accuracy"),
+        ("gym/CartPole-v1", "random", ""),
+    ],
+)
+def test_a_plan_tells_what_evaluations_are_scored_by_where_it_can(
+    tmp_path, curriculum, agent, measure
+):
+    plan = make_plan(RunSpec(curriculum, (agent,), out=str(tmp_path / "run")))
+    assert plan.config(plan.jobs[0]).measure == measure

@@ -42,6 +42,23 @@ class LifetimeConfig:
         so each is a stage of its own."""
         return stages_of(self.curriculum.fixed)
 
+    @property
+    def measure(self) -> str:
+        """What evaluations are scored by, where the plan tells; empty where it does not."""
+        evaluated = [
+            e
+            for block in self.curriculum.fixed
+            for phase in block.phases
+            if not phase.learning
+            for e in phase.exposures
+        ]
+        classes = isinstance(self.action_space, gymnasium.spaces.Discrete)
+        found = {
+            ("accuracy" if classes else "") if e.on_data else self.suites[e.task.suite].measure
+            for e in evaluated
+        }
+        return found.pop() if len(found) == 1 else ""
+
     def setup(self) -> Setup:
         """What the agent is made with."""
         shown = () if self.hide_tasks else self.curriculum.shown_tasks

@@ -113,7 +113,7 @@ def _live(plan: Plan, job: Job, log: LifetimeLog, beat: Callable[[], None] | Non
         filming = Filming(films_expected(config.curriculum))
         shown = moments(config.curriculum)
         recorder = Recorder(folder, config.suites, start, say, filming, shown)
-    progress = Progress(config.curriculum, folder, filming)
+    progress = Progress(config.curriculum, folder, filming, config.measure)
     repeater = Repeater(config)
     gate = None
     if plan.pruning:

@@ -68,6 +68,7 @@ class Progress:
         curriculum: Curriculum,
         folder: LifetimeFolder | None,
         filming: Filming | None = None,
+        measure: str = "",
     ) -> None:
         self.folder, self.filming = folder, filming
         self.blocks = len(curriculum.fixed) if curriculum.generate is None else None
@@ -87,7 +88,7 @@ class Progress:
         self.done_steps = 0
         self.elsewhere = 0.0
         """Processor time that other processes took for the lifetime."""
-        self.measure = ""
+        self.measure = measure
 
     def ended(
         self, steps: int, measures: Mapping[str, float | None], place: tuple[int, int, int]

@@ -73,6 +73,7 @@ class LiberoSuite(Suite):
 
     name = "libero"
     reset_options = True
+    measure = "success"
 
     def tasks(self) -> Sequence[Task]:
         return [Task("libero", name) for name in officials()]

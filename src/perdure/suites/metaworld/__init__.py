@@ -63,6 +63,7 @@ class MetaWorldSuite(Suite):
 
     name = "metaworld"
     reset_options = True
+    measure = "success"
 
     def tasks(self) -> Sequence[Task]:
         return [Task("metaworld", name) for name in NAMES]

@@ -74,6 +74,7 @@ class ToySuite(Suite):
 
     name = "toy"
     reset_options = True
+    measure = "success"
 
     def tasks(self) -> Sequence[Task]:
         return [Task("toy", n) for n in (*ENVS, "blobs")]
