@@ -15,6 +15,7 @@ from gymnasium import spaces
 
 from perdure.agents.compose import make_agent
 from perdure.errors import SpecError, UnknownName
+from perdure.registry import entries, load
 from perdure.specs import Spec
 from perdure.types import Context, Examples, Setup
 
@@ -68,6 +69,12 @@ def test_presets_reach_strategies_and_explicit_values_win() -> None:
     assert ewc.learner.optimizer.lr == 1e-4 and ewc.learner.net[1].in_features == 8
     small = made("online_ewc+classifier,preset=openloris-small,strength=7", setup(32, 32, 3))
     assert small.strategy.strength == 7 and small.strategy.decay == 1
+    authors = made("online_ewc+classifier,preset=openloris-small", setup(32, 32, 3)).strategy
+    assert authors.strength == 5240.0
+    kinds = [load("strategies", name) for name in entries("strategies")]
+    for kind in kinds:
+        for base in kind.__mro__[1:]:
+            assert set(getattr(base, "presets", ())) <= set(getattr(kind, "presets", ())), kind
     si = made("si+classifier,preset=openloris-small", setup(32, 32, 3)).strategy
     assert (si.strength, si.damping) == (0.3, 0.2)
     with pytest.raises(UnknownName, match="openloris-small"):

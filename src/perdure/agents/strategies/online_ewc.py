@@ -30,6 +30,7 @@ class OnlineEWC(EWC):
     """
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        **EWC.presets,
         "libero": {**LIBERO, "samples": 10_240, "group": 32},
         "libero-small": {**LIBERO, "samples": 2048, "group": 128},
     }
