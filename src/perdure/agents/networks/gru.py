@@ -28,14 +28,15 @@ class _Recurrence(torch.autograd.Function):
         turned = weight.t()
         h = memory
         before, gates, candidates, recurrent, out = [], [], [], [], []
-        for t in range(projected.shape[0]):
-            h = h * keep[t]
+        to_gates, to_candidate = (p.unbind(0) for p in projected.split([2 * width, width], 2))
+        for now, new, kept in zip(to_gates, to_candidate, keep.unbind(0), strict=True):
+            h = h * kept
             before.append(h)
-            now, from_h = projected[t], torch.addmm(bias, h, turned)
-            gate = torch.sigmoid(now[:, : 2 * width] + from_h[:, : 2 * width])
-            part = from_h[:, 2 * width :]
-            candidate = torch.tanh(torch.addcmul(now[:, 2 * width :], gate[:, :width], part))
-            h = torch.lerp(candidate, h, gate[:, width:])
+            from_h, part = torch.addmm(bias, h, turned).split([2 * width, width], 1)
+            gate = (now + from_h).sigmoid_()
+            reset, update = gate.chunk(2, 1)
+            candidate = torch.addcmul(new, reset, part).tanh_()
+            h = torch.lerp(candidate, h, update)
             gates.append(gate)
             candidates.append(candidate)
             recurrent.append(part)
@@ -59,18 +60,21 @@ class _Recurrence(torch.autograd.Function):
         reset, update = gates[..., :width], gates[..., width:]
         to_candidate = (1 - update) * (1 - candidates * candidates)
         to_update = (before - candidates) * update * (1 - update)
-        to_reset = recurrent * reset * (1 - reset)
-        inputs, inner, d = [], [], last
-        for t in range(len(before) - 1, -1, -1):
-            d = d + seen[t]
-            candidate = d * to_candidate[t]
-            row = torch.cat([candidate * to_reset[t], d * to_update[t], candidate * reset[t]], 1)
-            inner.append(row)
-            inputs.append(candidate)
-            d = torch.addmm(d * update[t], row, weight) * keep[t]
-        rows, candidates = torch.stack(inner[::-1]), torch.stack(inputs[::-1])
-        flat = rows.flatten(0, 1)
-        projected = torch.cat([rows[..., : 2 * width], candidates], 2)
+        to_reset = to_candidate * recurrent * reset * (1 - reset)
+        # What the gradient of h_t is multiplied by for the three parts of the product with h_{t−1}.
+        parts = torch.stack([to_reset, to_update, to_candidate * reset], 2)
+        arrived, rows, d = [], [], last
+        backwards = (s.unbind(0)[::-1] for s in (seen, parts, update, keep))
+        for given, part, stays, kept in zip(*backwards, strict=True):
+            d = d + given
+            row = (d.unsqueeze(1) * part).flatten(1)
+            arrived.append(d)
+            rows.append(row)
+            d = torch.addmm(d * stays, row, weight).mul_(kept)
+        inner = torch.stack(rows[::-1])
+        flat = inner.flatten(0, 1)
+        new = torch.stack(arrived[::-1]) * to_candidate
+        projected = torch.cat([inner[..., : 2 * width], new], 2)
         return projected, d, None, flat.t() @ before.flatten(0, 1), flat.sum(0)
 
 
