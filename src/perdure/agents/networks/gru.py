@@ -28,11 +28,13 @@ class _Recurrence(torch.autograd.Function):
         turned = weight.t()
         h = memory
         before, gates, candidates, recurrent, out = [], [], [], [], []
-        to_gates, to_candidate = (p.unbind(0) for p in projected.split([2 * width, width], 2))
+        to_gates, to_candidate = (
+            p.unbind(0) for p in torch.split(projected, [2 * width, width], 2)
+        )
         for now, new, kept in zip(to_gates, to_candidate, keep.unbind(0), strict=True):
             h = h * kept
             before.append(h)
-            from_h, part = torch.addmm(bias, h, turned).split([2 * width, width], 1)
+            from_h, part = torch.split(torch.addmm(bias, h, turned), [2 * width, width], 1)
             gate = (now + from_h).sigmoid_()
             reset, update = gate.chunk(2, 1)
             candidate = torch.addcmul(new, reset, part).tanh_()
