@@ -15,7 +15,8 @@ from perdure.registry import entries, suite
 from perdure.run.demos import collect
 from perdure.suites._demonstrations import DemonstrationFile
 from perdure.suites.libero import tasks as libero_tasks
-from perdure.suites.libero.demonstrations import Demonstrations, axis_angle_of, replay
+from perdure.suites.libero.demonstration_data import Demonstrations
+from perdure.suites.libero.demonstrations import axis_angle_of, replay
 from perdure.suites.libero.env import PRIVILEGED, look_of, problem_of, scene_of
 from perdure.suites.libero.experts import Expert, solve
 from perdure.suites.libero.experts.grasps import downward, find
