@@ -92,11 +92,19 @@ def test_goals_are_put_in_order():
 @needs_assets
 @pytest.mark.parametrize(
     ("name", "state"),
-    [("object-1", 0), ("goal-7", 0), ("goal-0", 0), ("90-22", 0), (SHORT, 7), ("spatial-0", 3)],
+    [
+        ("object-1", 0),
+        ("goal-7", 0),
+        ("goal-0", 0),
+        ("90-22", 0),
+        (SHORT, 7),
+        ("spatial-0", 3),
+        ("goal-5", 1),
+    ],
 )
 def test_experts_do_what_is_asked(name, state):
     """One task of each skill: into a basket, a knob, opening and closing a drawer, a door, onto a
-    plate. scripts/libero_experts.py plays all."""
+    plate, and one that is pushed. scripts/libero_experts.py plays all."""
     env = SUITE.env(blind(name, solves=1, horizon=250)).unwrapped
     attempt = solve(env, options={"episode": state})
     assert attempt.success and np.abs(attempt.actions).max() <= 1

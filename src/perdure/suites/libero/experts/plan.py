@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perdure.suites.libero.experts import fixtures, handling
+from perdure.suites.libero.experts import fixtures, handling, pushing
 from perdure.suites.libero.experts.motion import HOLD, Script, wait
 from perdure.suites.libero.experts.world import World
 from perdure.suites.libero.problem import Relation
@@ -70,6 +70,8 @@ def skill(world: World, relation: Relation, tried: int) -> Script:
     """What makes a relation true. ``tried`` is how often it has failed, for something else to be tried."""
     match relation.predicate:
         case "on" | "in":
+            if pushing.can_be_pushed(world, relation) and tried % 4 < 3:
+                return pushing.push(world, relation, tried)
             return handling.move(world, relation, tried)
         case "turnon" | "turnoff":
             return fixtures.turn_knob(world, relation, tried)
