@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perdure.suites.libero.experts import fixtures, handling, pushing
-from perdure.suites.libero.experts.motion import HOLD, Script, wait
+from perdure.suites.libero.experts.motion import HOLD, STRAIGHT, Script, back_home, wait
 from perdure.suites.libero.experts.world import World
 from perdure.suites.libero.problem import Relation
 
@@ -35,6 +35,7 @@ def script(world: World) -> Script:
     tries: dict[Relation, int] = {}
     vain: dict[Relation, int] = {}
     """How often no way was found: to look is slow, and what is around changes little."""
+    home = world.hand, world.hand_axes
     while True:
         todo = [needed_first(world, r) for r in goal if not world.holds(r)]
         todo = [r for r in todo if vain.get(r, 0) < LOOKS]
@@ -42,6 +43,8 @@ def script(world: World) -> Script:
         if todo:
             relation = todo[0]
             count = tries[relation] = tries.get(relation, -1) + 1
+            if count or world.elbow > STRAIGHT:
+                yield from back_home(world, home)
             for action in skill(world, relation, count):
                 acted = True
                 yield action
