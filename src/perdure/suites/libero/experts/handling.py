@@ -14,6 +14,7 @@ from perdure.suites.libero.experts.motion import (
     HOLD,
     OPENED,
     Script,
+    back_home,
     go,
     open_to,
     rotation_vector,
@@ -39,6 +40,8 @@ BESIDE = 0.09
 """How far from a thing everything counts that the hand could hit on its way over it."""
 CLEAR = 0.025
 """Metres between what is carried and what it is carried over."""
+ASTRAY = 0.05
+"""How far from above its place what is carried may be, to be put down."""
 LEANS = tuple(np.deg2rad(a) for a in (40, 60, 75))
 """Of a hand that pushes things into shelves."""
 TILTED = 0.06
@@ -180,6 +183,10 @@ def move(world: World, relation: Relation, skip: int = 0) -> Script:
         better = Room(world, name, relation).lowered(held, world.hand_axes, 60)
         place = better if better is not None and (better.fits or not place.fits) else place
         yield from carry(world, held, place)
+        if np.linalg.norm((world.hand - place.position)[:2]) > ASTRAY:
+            # The arm got no farther, being straight or at the end of a joint: it takes another way.
+            yield from back_home(world, world.home, CLOSED)
+            yield from carry(world, held, place)
         upright = (place.axes @ held.axes)[2, 2]
         yield from put_down(world, held, place)
         if place.drop and world.axes(name)[2, 2] < upright - TILTED:

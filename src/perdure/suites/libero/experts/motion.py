@@ -79,7 +79,7 @@ def go(
         yield toward(world, position, axes, grip, speed)
 
 
-def back_home(world: World, home: tuple[Array, Array]) -> Script:
+def back_home(world: World, home: tuple[Array, Array], grip: float = OPENED) -> Script:
     """To the posture of the beginning: what was turned and stretched on the way is undone.
 
     An arm that is quite straight cannot be drawn back, as nothing pulls along it. It is lifted until it bends.
@@ -87,8 +87,8 @@ def back_home(world: World, home: tuple[Array, Array]) -> Script:
     for _ in range(LIFT):
         if world.elbow < BENT:
             break
-        yield toward(world, world.hand + np.array([0.0, 0.0, 0.3]), None, OPENED)
-    yield from go(world, *home, OPENED, near=0.04, turned=0.3, steps=40)
+        yield toward(world, world.hand + np.array([0.0, 0.0, 0.3]), None, grip)
+    yield from go(world, *home, grip, near=0.04, turned=0.3, steps=40)
 
 
 def wait(world: World, grip: float, steps: int) -> Script:

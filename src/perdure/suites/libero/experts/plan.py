@@ -35,7 +35,7 @@ def script(world: World) -> Script:
     tries: dict[Relation, int] = {}
     vain: dict[Relation, int] = {}
     """How often no way was found: to look is slow, and what is around changes little."""
-    home = world.hand, world.hand_axes
+    world.home = world.hand, world.hand_axes
     while True:
         todo = [needed_first(world, r) for r in goal if not world.holds(r)]
         todo = [r for r in todo if vain.get(r, 0) < LOOKS]
@@ -44,7 +44,7 @@ def script(world: World) -> Script:
             relation = todo[0]
             count = tries[relation] = tries.get(relation, -1) + 1
             if count or world.elbow > STRAIGHT:
-                yield from back_home(world, home)
+                yield from back_home(world, world.home)
             for action in skill(world, relation, count):
                 acted = True
                 yield action

@@ -42,6 +42,8 @@ class World:
         self.hands = np.array(
             [model.body(b).name.startswith("gripper0_") for b in model.geom_bodyid]
         )
+        self.home = np.zeros(3), np.eye(3)
+        """The hand's place and axes as the episode began."""
         self._solids: dict[str, Solids] = {}
 
     @property
