@@ -87,7 +87,7 @@ class Suite(Protocol):
 
     def demonstration_tasks(self, name: str, params: Mapping[str, Any]) -> Sequence[Task]:
         """The tasks that ``perdure demos SUITE/NAME`` collects demonstrations of: a list's, or one.
-        ``params`` are ``noise``, ``cameras`` and ``size``, where they were given."""
+        ``params`` are ``noise``, ``cameras``, ``size`` and ``look``, where they were given."""
         raise SpecError(f"suite {self.name} has no scripted experts to demonstrate anything")
 
     def demonstrate(self, task: Task, seed: int) -> Demonstration | None:
@@ -97,6 +97,10 @@ class Suite(Protocol):
     def demonstration_file(self, task: Task) -> tuple[str, Mapping[str, Any]]:
         """Where a task's demonstrations are kept, below the folder, and the file's attributes."""
         raise SpecError(f"suite {self.name} has no scripted experts to demonstrate anything")
+
+    def replay(self, task: Task, shown: Demonstration) -> bool:
+        """Whether a demonstration's actions, from its initial state, succeed again."""
+        raise SpecError(f"suite {self.name} cannot play demonstrations again")
 
     def data(self, task: Task, learning: bool) -> Data:
         """The task's training or held-out data."""

@@ -15,12 +15,14 @@ from perdure.registry import entries, suite
 from perdure.run.demos import collect
 from perdure.suites._demonstrations import DemonstrationFile
 from perdure.suites.libero import tasks as libero_tasks
-from perdure.suites.libero.demonstrations import Demonstrations, axis_angle_of, replay
+from perdure.suites.libero.demonstration_data import Demonstrations
+from perdure.suites.libero.demonstrations import axis_angle_of, replay
 from perdure.suites.libero.env import PRIVILEGED, look_of, problem_of, scene_of
 from perdure.suites.libero.experts import Expert, solve
+from perdure.suites.libero.experts.clearing import sidestep
 from perdure.suites.libero.experts.grasps import downward, find
 from perdure.suites.libero.experts.motion import rotation_vector
-from perdure.suites.libero.experts.places import twist
+from perdure.suites.libero.experts.places import Held, twist
 from perdure.suites.libero.experts.plan import ordered
 from perdure.suites.libero.experts.solids import Solids, gripper, hits_gripper
 from perdure.suites.libero.experts.world import World
@@ -65,6 +67,32 @@ def test_a_bar_is_grasped_across_and_not_through_what_stands_beside_it():
         assert not hits_gripper(gripper(grasp.opening), local)
 
 
+class Table:
+    """A world of a hand that holds a cube, and of solids around it."""
+
+    hand, hand_axes = np.array([0.0, 0.0, 0.1]), downward(0.0)
+
+    def __init__(self, *around):
+        self.around = around
+
+    def others(self, *_):
+        parts = [vars(solid) for solid in self.around]
+        return Solids(*(np.concatenate([p[n] for p in parts]) for n in parts[0]))
+
+
+def test_out_from_under_what_is_above():
+    """A cube of 6 cm in the hand, under a board whose edge is 3 cm to the right of its middle."""
+    held = Held("cube", np.eye(3), np.zeros(3), box((0, 0, 0), (0.03, 0.03, 0.03)))
+    far = box((2, 2, 0), (0.01, 0.01, 0.01))
+    board = box((-0.17, 0, 0.3), (0.2, 0.29, 0.01))
+    assert not sidestep(Table(far), held, 0.5).any(), "nothing is above it"
+    assert not sidestep(Table(far, board), held, 0.2).any(), "it does not go up so far"
+    step = sidestep(Table(far, board), held, 0.5)
+    # Half its diagonal from the edge, and 8 mm.
+    assert step[0] - 0.03 > np.hypot(0.03, 0.03) and abs(step[1]) < 0.05 and not step[2]
+    assert np.linalg.norm(step) <= 0.12
+
+
 def test_turns():
     for angle in (0.3, 2.0, np.pi):
         axis = np.array([0.6, 0.0, 0.8])
@@ -91,11 +119,20 @@ def test_goals_are_put_in_order():
 @needs_assets
 @pytest.mark.parametrize(
     ("name", "state"),
-    [("object-1", 0), ("goal-7", 0), ("goal-0", 0), ("90-22", 0), (SHORT, 7), ("spatial-0", 3)],
+    [
+        ("object-1", 0),
+        ("goal-7", 0),
+        ("goal-0", 0),
+        ("90-22", 0),
+        (SHORT, 7),
+        ("spatial-0", 3),
+        ("goal-5", 1),
+        ("90-84", 0),
+    ],
 )
 def test_experts_do_what_is_asked(name, state):
     """One task of each skill: into a basket, a knob, opening and closing a drawer, a door, onto a
-    plate. scripts/libero_experts.py plays all."""
+    plate, a plate that is pushed, and a mug so far away that the arm is straight. scripts/libero_experts.py plays all."""
     env = SUITE.env(blind(name, solves=1, horizon=250)).unwrapped
     attempt = solve(env, options={"episode": state})
     assert attempt.success and np.abs(attempt.actions).max() <= 1

@@ -13,6 +13,7 @@ pytest.importorskip("mujoco")
 
 from kit import live
 from perdure.agent import Agent
+from perdure.cli.picturing import draw
 from perdure.errors import CurriculumError, EnvironmentFault, SpecError, UnknownName
 from perdure.registry import curriculum, suite
 from perdure.run.code import code_record
@@ -30,7 +31,7 @@ from perdure.suites.libero.generation.identity import key, official_keys
 from perdure.suites.libero.generation.kinds import family
 from perdure.suites.libero.generation.nouns import AT_HOME, FIXTURES, MOVABLES, SURFACES
 from perdure.suites.libero.generation.reading import meanings
-from perdure.suites.libero.generation.suite import NOTES, problem_with
+from perdure.suites.libero.generation.suite import NOTES, Report, problem_with
 from perdure.suites.libero.generation.world import World
 from perdure.suites.libero.problem import Problem, Rectangle, Region, Relation, Thing
 from perdure.suites.libero.simulation import Simulation
@@ -469,3 +470,13 @@ def test_experts_say_what_they_solve_and_are_asked_once(tmp_path, monkeypatch):
 
 def test_tasks_that_no_expert_solves_are_named():
     assert solving.share({"a": 2, "b": 0, "c": 1}, 2) == "experts solve 50% of 6 episodes; never b"
+
+
+def test_tasks_that_no_expert_solves_are_marked_in_the_pictures(tmp_path):
+    report = Report(tmp_path, ("a", "b"), 1, {}, {"a": 1, "b": 0}, 1)
+    assert report.unsolved == ("b",)
+    tasks = [Task("toy", name) for name in ("reach", "count")]
+    draw(tasks, [tmp_path / "index.html"], "some", unsolved=("count",))
+    page = (tmp_path / "index.html").read_text()
+    assert "toy/count (unsolved)" in page and "toy/reach<" in page
+    assert "experts tried and never succeeded" in page

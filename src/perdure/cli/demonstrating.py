@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perdure.cli.terminal import say, tell
 from perdure.errors import SpecError
+
+if TYPE_CHECKING:
+    from perdure.suites._demonstrations import DemonstrationFile
 
 EVERY = 2.0
 """Seconds between two lines of progress."""
@@ -40,8 +43,9 @@ def demos(
     return 0
 
 
-def check(out: Path) -> int:
-    """Read every file of demonstrations below a folder; name those that are damaged."""
+def check(out: Path, again: bool = False) -> int:
+    """Read every file of demonstrations below a folder; name those that are damaged. With ``again``, also play
+    what they show and say how many succeed."""
     from perdure.errors import EnvironmentFault
     from perdure.suites._demonstrations import SUFFIX, DemonstrationFile
 
@@ -53,7 +57,9 @@ def check(out: Path) -> int:
         try:
             file = DemonstrationFile(path)
             file.check()
-            say(f"{path}: {len(file.names)} demonstrations, {sum(file.lengths)} steps, whole")
+            whole = "whole" if file.has_digests else "readable (it has no digests)"
+            text = f"{path}: {len(file.names)} demonstrations, {sum(file.lengths)} steps, {whole}"
+            say(text + (f"; {_played_again(file)}" if again else ""))
             file.close()
         except EnvironmentFault as e:
             bad += 1
@@ -61,6 +67,16 @@ def check(out: Path) -> int:
     if not paths:
         raise SpecError(f"there are no demonstrations below {out}")
     return 1 if bad else 0
+
+
+def _played_again(file: DemonstrationFile) -> str:
+    """How many of a file's demonstrations succeed again, and which do not."""
+    from perdure.registry import suite
+
+    task = file.task()
+    lost = [n for n in file.names if not suite(task.suite).replay(task, file.read(n))]
+    found = f"{len(file.names) - len(lost)} of {len(file.names)} succeed again"
+    return found + (f", not {', '.join(lost[:6])}" if lost else "")
 
 
 def _clock(seconds: float) -> str:

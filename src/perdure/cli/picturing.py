@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +71,10 @@ def tasks_of(spec: Spec) -> list[Task]:
     return list(registry.curriculum(spec).tasks)
 
 
-def draw(tasks: Sequence[Task], targets: Sequence[Path], title: str) -> int:
-    """Draw tasks into pages and contact sheets; how many could not be drawn."""
+def draw(
+    tasks: Sequence[Task], targets: Sequence[Path], title: str, unsolved: Collection[str] = ()
+) -> int:
+    """Draw tasks into pages and contact sheets, marked where no expert solved them; how many could not be drawn."""
     from perdure.run.pictures import draw_tasks
     from perdure.show.gallery import Captioned, contact_sheet, page
     from perdure.store.files import write_output
@@ -82,7 +84,9 @@ def draw(tasks: Sequence[Task], targets: Sequence[Path], title: str) -> int:
     several = len({t.params.get("look") for t in tasks}) > 1
     cells = [
         Captioned(
-            f"{p.task} ({t.params['look']})" if several else p.task,
+            p.task
+            + (f" ({t.params['look']})" if several else "")
+            + (" (unsolved)" if t.name in unsolved else ""),
             p.about,
             p.jpeg,
             p.problem,
@@ -91,6 +95,7 @@ def draw(tasks: Sequence[Task], targets: Sequence[Path], title: str) -> int:
     ]
     failed = [p for p in pictures if p.problem]
     about = f"{len(cells)} pictures of how tasks begin"
+    about += "; unsolved: scripted experts tried and never succeeded" if unsolved else ""
     for target in targets:
         made = (
             contact_sheet(cells) if target.suffix == ".png" else page(title, about, cells).encode()
@@ -117,4 +122,5 @@ def generate(name: str, folder: Path, count: int, seed: int, pictures: bool, **o
     if not pictures:
         return 0
     tasks = tasks_of(Spec.parse(made.curriculum))
-    return 1 if draw(tasks, [folder / "index.html", folder / "sheet.png"], str(folder)) else 0
+    targets = [folder / "index.html", folder / "sheet.png"]
+    return 1 if draw(tasks, targets, str(folder), getattr(made, "unsolved", ())) else 0

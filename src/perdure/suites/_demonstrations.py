@@ -2,12 +2,14 @@
 
 ``data/demo_k`` holds ``actions``, ``states``, ``robot_states``, ``rewards``, ``dones`` and ``obs/…``, an
 array each with a row a step; attributes say how many samples there are, and which initial state.
-Ours also have a digest of their contents, so that damage is found; files of others are read without.
+Ours also have a digest of their contents, so that damage is found; files of others are read without, and
+their arrays compared by length.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import threading
 from collections import OrderedDict
@@ -18,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perdure.errors import CurriculumError, EnvironmentFault
+from perdure.names import split_task_id
 from perdure.registry import extras_named
 from perdure.suite import Demonstration
-from perdure.types import Array
+from perdure.types import Array, Task
 
 if TYPE_CHECKING:
     import h5py
@@ -120,6 +123,14 @@ class DemonstrationFile:
             said = shown.attributes.get(DIGEST)
             if said is not None and said != digest(shown.arrays):
                 raise EnvironmentFault(f"{self.path}: {name} is not as it was written (its digest)")
+            steps = len(shown.arrays["actions"])
+            for what, array in shown.arrays.items():
+                if len(array) != steps:
+                    raise EnvironmentFault(
+                        f"{self.path}: {name} has {steps} actions, but {len(array)} rows of {what}"
+                    )
+                if array.dtype.kind == "f" and not np.isfinite(array).all():
+                    raise EnvironmentFault(f"{self.path}: {what} of {name} is not finite")
             if int(shown.attributes.get("num_samples", -1)) not in (
                 -1,
                 len(shown.arrays["actions"]),
@@ -127,6 +138,19 @@ class DemonstrationFile:
                 raise EnvironmentFault(
                     f"{self.path}: {name} does not have as many steps as it says"
                 )
+
+    @property
+    def has_digests(self) -> bool:
+        """Whether damage would be found: files of others do not have them."""
+        return all(DIGEST in self.data[name].attrs for name in self.names)
+
+    def task(self) -> Task:
+        """Which it is of: ours say it; LIBERO's published files are called as the task's file is."""
+        said = self.data.attrs.get("perdure_task")
+        if said is None:
+            return Task("libero", self.path.name.removesuffix(SUFFIX), params={"look": "official"})
+        suite, name, variant = split_task_id(str(said))
+        return Task(suite, name, variant, json.loads(self.data.attrs["perdure_params"]))
 
     def read(self, name: str) -> Demonstration:
         """One demonstration."""

@@ -42,12 +42,17 @@ def generate(suite: str, folder: Path, looks: tuple[str, ...], **what: Any) -> N
 @click.option("--noise", type=float, help="Standard deviation added to the expert's actions.")
 @click.option("--cameras", help="Whose pictures: names with commas, none for no pictures.")
 @click.option("--size", type=int, help="Width and height of a picture.")
+@click.option("--look", help="Of LIBERO: primitive or official.")
 @click.option("--seed", "-s", type=int, default=0, show_default=True)
 @click.option("--workers", "-w", type=click.IntRange(1, 256), default=1, show_default=True,
               help="Processes.")  # fmt: skip
 @click.option("--check", type=AnyPath(file_okay=False), metavar="OUT",
               help="Only read all files there and name the damaged ones.")  # fmt: skip
-def demos(what: str | None, out: Path | None, check: Path | None, **flags: Any) -> None:
+@click.option("--replay", is_flag=True,
+              help="With --check: play all of them again and count those that succeed.")  # fmt: skip
+def demos(
+    what: str | None, out: Path | None, check: Path | None, replay: bool, **flags: Any
+) -> None:
     """Collect demonstrations of scripted experts into OUT: of WHAT, as in libero/object,
     libero/spatial-3, metaworld/reach or metaworld/all. Called again it goes on where it was.
 
@@ -56,13 +61,13 @@ def demos(what: str | None, out: Path | None, check: Path | None, **flags: Any) 
     from perdure.cli import demonstrating
 
     if check is not None:
-        sys.exit(demonstrating.check(check))
+        sys.exit(demonstrating.check(check, replay))
     if what is None or out is None:
         raise click.UsageError("WHAT and OUT are needed, as in: perdure demos libero/object demos/")
     if flags["workers"] > 1:
         one_thread()
     names = flags.pop("cameras")
-    params = {k: flags.pop(k) for k in ("noise", "size")}
+    params = {k: flags.pop(k) for k in ("noise", "size", "look")}
     if names is not None:
         params["cameras"] = [] if names == "none" else names.split(",")
     given = {k: v for k, v in params.items() if v is not None}

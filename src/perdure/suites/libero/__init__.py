@@ -128,9 +128,14 @@ class LiberoSuite(Suite):
             from perdure.suites.libero.demonstrations import demonstrate
         return demonstrate(task, seed)
 
+    def replay(self, task: Task, shown: Demonstration) -> bool:
+        with extras_named("suite libero"):
+            from perdure.suites.libero.demonstrations import replay
+        return replay(task, shown)
+
     def data(self, task: Task, learning: bool) -> Data:
         with extras_named("suite libero"):
-            from perdure.suites.libero.demonstrations import Demonstrations
+            from perdure.suites.libero.demonstration_data import Demonstrations
         return Demonstrations(task, learning)
 
     def spaces(self, task: Task) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:

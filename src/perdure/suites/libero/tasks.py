@@ -110,6 +110,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "instruction": ("benchmark", "file", *REPHRASED),
     "look": tuple(LOOKS),
     "rendering": ("exact", "fast"),
+    "pairing": ("next", "published"),
     "solves": (1, 3),
 }
 
@@ -170,6 +171,9 @@ class Settings:
     """Where the task's file is, if it is none of the 130: see :mod:`perdure.suites.libero.folders`."""
     demos: str = ""
     """The folder of demonstrations that are the task's data."""
+    pairing: str = "next"
+    """Which action goes with what is seen, in files that show what was seen after each action, as the published
+    ones do: the ``next`` one, which was taken upon it; or the one before, beside which it is ``published``."""
     sequence: int = 1
     """Steps of a sequence of them; with 1, single steps."""
     batch_size: int = 64

@@ -113,6 +113,11 @@ class MetaWorldSuite(Suite):
             from perdure.suites.metaworld.recording import demonstrate
         return demonstrate(task, seed)
 
+    def replay(self, task: Task, shown: Demonstration) -> bool:
+        with extras_named("suite metaworld"):
+            from perdure.suites.metaworld.recording import replay
+        return replay(task, shown)
+
     def data(self, task: Task, learning: bool) -> Data:
         chosen = settings(task)
         with extras_named("suite metaworld"):

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from perdure.suites.libero.experts import grasps
+from perdure.suites.libero.experts.clearing import BESIDE, level_over, sidestep
 from perdure.suites.libero.experts.grasps import Grasp
 from perdure.suites.libero.experts.motion import (
     CLOSED,
     HOLD,
     OPENED,
     Script,
+    back_home,
     go,
     open_to,
     rotation_vector,
@@ -35,10 +37,8 @@ from perdure.suites.libero.experts.world import World
 from perdure.suites.libero.problem import Relation
 from perdure.types import Array
 
-BESIDE = 0.09
-"""How far from a thing everything counts that the hand could hit on its way over it."""
-CLEAR = 0.025
-"""Metres between what is carried and what it is carried over."""
+ASTRAY = 0.05
+"""How far from above its place what is carried may be, to be put down."""
 LEANS = tuple(np.deg2rad(a) for a in (40, 60, 75))
 """Of a hand that pushes things into shelves."""
 TILTED = 0.06
@@ -59,26 +59,6 @@ def easiest(axes: Array) -> Array:
     return min(
         (axes, axes @ FLIP), key=lambda a: float(np.linalg.norm(rotation_vector(a @ HOME.T)))
     )
-
-
-def level_over(
-    world: World,
-    begin: Array,
-    end: Array,
-    without: tuple[str, ...],
-    below: float,
-    beside: float = BESIDE,
-) -> float:
-    """A height for the hand at which it passes over everything between two places.
-
-    ``below`` is how far the hand, or what it holds, reaches down below it.
-    """
-    points = world.others(*without).skin(0.015)
-    way = (end - begin)[:2]
-    along = np.clip((points[:, :2] - begin[:2]) @ way / max(1e-9, float(way @ way)), 0, 1)
-    apart = np.linalg.norm(points[:, :2] - (begin[:2] + along[:, None] * way), axis=1)
-    over = points[apart < beside, 2]
-    return (float(over.max()) if len(over) else -np.inf) + below + CLEAR
 
 
 def approach(
@@ -180,6 +160,10 @@ def move(world: World, relation: Relation, skip: int = 0) -> Script:
         better = Room(world, name, relation).lowered(held, world.hand_axes, 60)
         place = better if better is not None and (better.fits or not place.fits) else place
         yield from carry(world, held, place)
+        if np.linalg.norm((world.hand - place.position)[:2]) > ASTRAY:
+            # The arm got no farther, being straight or at the end of a joint: it takes another way.
+            yield from back_home(world, world.home, CLOSED)
+            yield from carry(world, held, place)
         upright = (place.axes @ held.axes)[2, 2]
         yield from put_down(world, held, place)
         if place.drop and world.axes(name)[2, 2] < upright - TILTED:
@@ -229,7 +213,8 @@ def carry(world: World, held: Held, place: Place) -> Script:
     level = level_over(world, world.hand, place.position, (held.name,), -low, wide)
     high = max(level, place.position[2] + 0.03)
     if world.hand[2] < high - 0.015:
-        above = world.hand.copy()
+        above = world.hand + sidestep(world, held, high)
+        yield from go(world, above, None, CLOSED, near=0.015)
         above[2] = high
         yield from go(world, above, None, CLOSED, near=0.03)
     over = place.position.copy()

@@ -15,6 +15,10 @@ Script = Generator[Array, None, None]
 GAIN = 1.8
 """How much of the way to its target a hand is sent, at each step, beyond what it has to go."""
 OPENED, CLOSED, HOLD = -1.0, 1.0, 0.0
+STRAIGHT, BENT = -0.3, -0.5
+"""Angles of the elbow: from the first on an arm is too straight to be drawn back, at the second it is no more."""
+LIFT = 35
+"""Steps at most in which a straight arm is lifted."""
 
 
 def rotation_vector(turn: Array) -> Array:
@@ -73,6 +77,18 @@ def go(
             if since > 12:
                 return
         yield toward(world, position, axes, grip, speed)
+
+
+def back_home(world: World, home: tuple[Array, Array], grip: float = OPENED) -> Script:
+    """To the posture of the beginning: what was turned and stretched on the way is undone.
+
+    An arm that is quite straight cannot be drawn back, as nothing pulls along it. It is lifted until it bends.
+    """
+    for _ in range(LIFT):
+        if world.elbow < BENT:
+            break
+        yield toward(world, world.hand + np.array([0.0, 0.0, 0.3]), None, grip)
+    yield from go(world, *home, grip, near=0.04, turned=0.3, steps=40)
 
 
 def wait(world: World, grip: float, steps: int) -> Script:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from perdure.suites.libero.experts import fixtures, handling
-from perdure.suites.libero.experts.motion import HOLD, Script, wait
+from perdure.suites.libero.experts import fixtures, handling, pushing
+from perdure.suites.libero.experts.motion import HOLD, STRAIGHT, Script, back_home, wait
 from perdure.suites.libero.experts.world import World
 from perdure.suites.libero.problem import Relation
 
@@ -35,6 +35,7 @@ def script(world: World) -> Script:
     tries: dict[Relation, int] = {}
     vain: dict[Relation, int] = {}
     """How often no way was found: to look is slow, and what is around changes little."""
+    world.home = world.hand, world.hand_axes
     while True:
         todo = [needed_first(world, r) for r in goal if not world.holds(r)]
         todo = [r for r in todo if vain.get(r, 0) < LOOKS]
@@ -42,6 +43,8 @@ def script(world: World) -> Script:
         if todo:
             relation = todo[0]
             count = tries[relation] = tries.get(relation, -1) + 1
+            if count or world.elbow > STRAIGHT:
+                yield from back_home(world, world.home)
             for action in skill(world, relation, count):
                 acted = True
                 yield action
@@ -70,6 +73,8 @@ def skill(world: World, relation: Relation, tried: int) -> Script:
     """What makes a relation true. ``tried`` is how often it has failed, for something else to be tried."""
     match relation.predicate:
         case "on" | "in":
+            if pushing.can_be_pushed(world, relation) and tried % 4 < 3:
+                return pushing.push(world, relation, tried)
             return handling.move(world, relation, tried)
         case "turnon" | "turnoff":
             return fixtures.turn_knob(world, relation, tried)

@@ -7,7 +7,7 @@ import copy
 import mujoco  # type: ignore[import-untyped]
 import numpy as np
 
-from perdure.suites.libero.controller import FINGERS, HAND
+from perdure.suites.libero.controller import ARM, FINGERS, HAND
 from perdure.suites.libero.experts.solids import Solids, solids_of
 from perdure.suites.libero.predicates import Predicates
 from perdure.suites.libero.problem import Relation
@@ -30,6 +30,7 @@ class World:
         self.bodies = scene.bodies
         self.fixtures = [int(model.body(b.root).id) for b in scene.bodies.values() if not b.movable]
         self.fingers = [int(model.joint(n).qposadr[0]) for n in FINGERS]
+        self.fourth = int(model.joint(ARM[3]).qposadr[0])
         self.site = int(model.site(HAND).id)
         self.roots = {n: int(model.body(b.root).id) for n, b in scene.bodies.items()}
         self.solid = [
@@ -41,6 +42,8 @@ class World:
         self.hands = np.array(
             [model.body(b).name.startswith("gripper0_") for b in model.geom_bodyid]
         )
+        self.home = np.zeros(3), np.eye(3)
+        """The hand's place and axes as the episode began."""
         self._solids: dict[str, Solids] = {}
 
     @property
@@ -71,6 +74,11 @@ class World:
     def hand_axes(self) -> Array:
         """Its axes as columns: x is the way the fingers close, z the way they point."""
         return np.array(self.data.site_xmat[self.site]).reshape(3, 3)
+
+    @property
+    def elbow(self) -> float:
+        """The angle of the arm's fourth joint: -0.07 where it is straight, and ends."""
+        return float(self.data.qpos[self.fourth])
 
     @property
     def opening(self) -> float:

@@ -30,7 +30,7 @@ from perdure.suites.libero.generation.solving import share, solve_tasks
 from perdure.suites.libero.problem import Problem
 from perdure.suites.libero.tasks import Settings
 
-VERSION = 1
+VERSION = 2
 """Changes when the same seed would give other tasks."""
 KINDS = tuple(FAMILIES)
 NOTES = "_checked.jsonl"
@@ -72,6 +72,11 @@ class Report:
     """From how many initial states experts solve each task."""
     states: int = 0
     """How many were tried."""
+
+    @property
+    def unsolved(self) -> tuple[str, ...]:
+        """Tasks that experts tried and never solved."""
+        return tuple(name for name, times in self.solved.items() if not times)
 
     @property
     def curriculum(self) -> str:
