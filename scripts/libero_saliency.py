@@ -73,10 +73,11 @@ def rows(
     others = [" ".join(w for k, w in enumerate(words) if k != left) for left in range(len(words))]
     s = learner.settings
     learner.net.eval()
-    if s.language in ("task-id", "none"):
+    embedded_by = learner.instructions.language
+    if embedded_by in ("task-id", "none"):
         language, moved = learner.vectors[:1], np.zeros(len(words))
     else:
-        vectors = to_tensor(embed([sentence, *others], s.language, s.weights), learner.device)
+        vectors = to_tensor(embed([sentence, *others], embedded_by, s.weights), learner.device)
         language, without = vectors[:1], [v[None] for v in vectors[1:]]
         moved = to_array(word_saliency(learner.net, told, language, without))[0]
     maps = {
