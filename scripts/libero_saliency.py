@@ -1,19 +1,23 @@
 """What trained policies look at: pictures with what mattered, one row for each policy.
 
-    python scripts/libero_saliency.py OUT.png --task object-0 RUN:AGENT[:COMMIT] …
+    python scripts/libero_saliency.py --task object-0 RUN:AGENT[:COMMIT] …
 
-An agent of a run as it was at a commit (the last), so that a policy can be seen before and after it learned
+The sheet is kept with the first policy's run, and `perdure report RUN` shows it; ``--out FILE.png`` writes it there
+instead. An agent of a run as it was at a commit (the last), so that a policy can be seen before and after it learned
 other tasks. All of them see what the first one's episode showed: its steps are played by the scripted expert
 (the first ``--steps`` of initial state ``--state``). Bright is where painting a patch over moves the answer
 most; ``vit_t`` has what its own attention read beside it. Below each row: the words of the instruction, and
-how far the answer moves without each.
+how far the answer moves without each; and for transformers what share of its attention the last step's answer gave
+to each kind of token, over all steps.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -30,6 +34,7 @@ from perdure.agents.networks.saliency import attention, picture_saliency, word_s
 from perdure.agents.networks.tensors import to_array, to_tensor
 from perdure.errors import SpecError
 from perdure.registry import suite
+from perdure.store.layout import RunFolder
 from perdure.suites.libero.experts import solve
 from perdure.types import Array, Task
 
@@ -68,26 +73,41 @@ def rows(
     others = [" ".join(w for k, w in enumerate(words) if k != left) for left in range(len(words))]
     s = learner.settings
     learner.net.eval()
-    if s.language in ("task-id", "none"):
+    embedded_by = learner.instructions.language
+    if embedded_by in ("task-id", "none"):
         language, moved = learner.vectors[:1], np.zeros(len(words))
     else:
-        vectors = to_tensor(embed([sentence, *others], s.language, s.weights), learner.device)
+        vectors = to_tensor(embed([sentence, *others], embedded_by, s.weights), learner.device)
         language, without = vectors[:1], [v[None] for v in vectors[1:]]
         moved = to_array(word_saliency(learner.net, told, language, without))[0]
     maps = {
         name: to_array(picture_saliency(learner.net, told, language, name, patch))[0]
         for name in learner.pictures
     }
-    read = attention(learner.net, told, language).get("patches")
-    return maps, dict(zip(words, moved, strict=True)), None if read is None else to_array(read)[0]
+    looked = attention(learner.net, told, language)
+    read = looked.get("patches")
+    shares = {}
+    if "time" in looked:
+        kinds = ["the sentence", *tokens_of(learner)]
+        shares = dict(zip(kinds, to_array(looked["time"].sum(1))[0], strict=True))
+    patches = None if read is None else to_array(read)[0]
+    return maps, dict(zip(words, moved, strict=True)), patches, shares
+
+
+def tokens_of(learner: SequenceBCAgent) -> list[str]:
+    """A step's tokens after the sentence's, in the order of the policy."""
+    numbers = list(learner.net.numbers.names)
+    if learner.settings.policy == "vit_t":
+        return ["pictures", *numbers]
+    return [*numbers, *learner.pictures]
 
 
 def main() -> None:
     """Draw the sheet."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("out")
     parser.add_argument("policies", nargs="+", help="RUN:AGENT[:COMMIT]")
     parser.add_argument("--task", required=True)
+    parser.add_argument("--out", help="a file, instead of the first policy's run and its report")
     parser.add_argument("--state", type=int, default=0)
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--patch", type=int, default=8)
@@ -107,7 +127,7 @@ def main() -> None:
         len(learners), 2 * count, figsize=(4 * count, 2.4 * len(learners)), squeeze=False
     )
     for row, (text, learner) in enumerate(zip(given.policies, learners, strict=True)):
-        maps, words, read = rows(learner, seen, sentence, given.patch)
+        maps, words, read, shares = rows(learner, seen, sentence, given.patch)
         for k, name in enumerate(learner.pictures):
             picture, here = seen[-1][name], axes[row, 2 * k : 2 * k + 2]
             here[0].imshow(picture)
@@ -129,12 +149,27 @@ def main() -> None:
             )
             here[1].set_title(f"painted over: at most {shown.max():.1g}", fontsize=7)
         said = "  ".join(f"{w} {v:.2f}" for w, v in words.items())
+        if shares:
+            said += "\nattention: " + "  ".join(f"{n} {v:.2f}" for n, v in shares.items())
         axes[row, 0].set_ylabel(text.rpartition("/")[2], fontsize=7)
         axes[row, 0].text(0, -0.12, said, transform=axes[row, 0].transAxes, fontsize=6, va="top")
     for axis in axes.flat:
         axis.set_xticks([])
         axis.set_yticks([])
-    figure.savefig(given.out, dpi=130, bbox_inches="tight")
+    if given.out:
+        figure.savefig(given.out, dpi=130, bbox_inches="tight")
+        return
+    drawn = io.BytesIO()
+    figure.savefig(drawn, dpi=130, bbox_inches="tight", format="png")
+    shown = ", ".join(t.rpartition("/")[2] for t in given.policies)
+    file = RunFolder(Path(given.policies[0].split(":")[0])).write_picture(
+        f"saliency {given.task}",
+        drawn.getvalue(),
+        f"What the policies look at in {given.task}: {sentence}",
+        f"Step {given.steps} of initial state {given.state}, a row a policy ({shown}). Bright is where painting a "
+        "patch over moves the action most; below, how far it moves without each word of the instruction.",
+    )
+    print(f"{file}; perdure report shows it")
 
 
 if __name__ == "__main__":

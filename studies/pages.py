@@ -308,7 +308,15 @@ def cost(page: Page, run: Path) -> str:
         f"{count(round(sum(end - start for start, end in spans) / 60), 'minute')} by the clock, added over lifetimes",
         ", ".join(f"{name} {'/'.join(values)}" for name, values in versions(sessions).items()),
     ]
-    return f"`perdure run studies/{run.name}.toml`: {'; '.join(parts)}."
+    return f"`{command(run.name)}`: {'; '.join(parts)}."
+
+
+def command(name: str) -> str:
+    """What makes a run: a study's file, or a part of one of LIBERO's five studies (libero-t3-object)."""
+    study = re.fullmatch(r"libero-(t\d)-(.+)", name)
+    if study:
+        return f"python studies/libero.py {study[1]} --demos demos --only {study[2]}"
+    return f"perdure run studies/{name}.toml"
 
 
 def count(n: int, noun: str) -> str:

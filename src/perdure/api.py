@@ -338,11 +338,11 @@ class Run(stored.Run):
     @checks_keywords
     def report(self, out: str | Path | None = None, *, title: str | None = None) -> Path:
         """One HTML file that opens anywhere, offline (``RUN/_report.html``)."""
-        from perdure.show.films import films
+        from perdure.show.pictures import films_and_pictures
         from perdure.show.report import write_page
 
         study, target = self._study(), Path(out or output_beside(self.path, REPORT))
-        return write_page(study, target, title=title, sections=films(study))
+        return write_page(study, target, title=title, sections=films_and_pictures(study))
 
     def _study(self) -> Any:
         from perdure.show.report import load

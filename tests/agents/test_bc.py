@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 from gymnasium import spaces
 
 from perdure.agents.learners.bc import BCAgent
+from perdure.agents.networks.scaling import Standardise
 from perdure.errors import AgentFault, SpecError
 from perdure.types import Context, Examples, Setup, Transitions
 
@@ -55,6 +56,16 @@ def test_inputs_are_scaled_by_the_first_minibatch_and_never_again():
     before = agent.standard.mean.clone()
     trained(agent, 3, shift=5.0)
     assert torch.equal(agent.standard.mean, before)
+
+
+def test_the_least_deviation_can_be_chosen_and_what_is_constant_counts_little():
+    standard = Standardise((3,), least=0.03)
+    # Deviations by hand: 0.01 and 0.05 times the square root of 2, and nothing.
+    standard.fit(torch.tensor([[0.0, 0.0, 7.0], [0.02, 0.1, 7.0]]))
+    assert standard.std.tolist() == pytest.approx([0.03, 0.05 * 2**0.5, 0.1])
+    assert standard(torch.tensor([[0.04, 0.05, 7.1]]))[0].tolist() == pytest.approx(
+        [1, 0, 1], abs=1e-5
+    )
 
 
 def test_steps_become_smaller_within_a_block():

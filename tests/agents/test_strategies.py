@@ -557,6 +557,26 @@ def test_packnet_retrains_what_the_task_owns_and_nothing_else() -> None:
         assert bool((weights[~owned] == 0).all())
 
 
+def test_packnet_retrains_by_a_schedule_of_its_own() -> None:
+    agent = packnet(
+        'packnet+classifier,hidden=[20,20],retrain=4,prune=0.6,lr=0.01,optimizer={schedule="linear"}'
+    )
+    learn(agent, "a", 10)
+    optimizer, rates = agent.learner.optimizer, []
+    optimizer.advance(1.0)
+    assert optimizer.current_lr == 0  # The task has been learned to the end.
+    descend = agent.learner.descend
+
+    def noted(batch: Any) -> Any:
+        rates.append(optimizer.current_lr)
+        return descend(batch)
+
+    agent.learner.descend = noted
+    agent.strategy.end()
+    assert rates == pytest.approx([0.01, 0.0075, 0.005, 0.0025])
+    assert optimizer.updates == 0  # The next task's begins where it would have.
+
+
 def test_packnet_evaluates_a_task_as_it_was_however_much_came_after() -> None:
     agent = packnet()
     x = np.random.default_rng(5).random((9, 4), np.float32)

@@ -117,7 +117,7 @@ def test_perturbations_are_variants_of_the_tasks_themselves():
     ids = [e.task.id for e in blind.blocks[0].exposures]
     assert ids[:5] == ["libero/object-0", *(f"libero/object-0@start-{k}" for k in (1, 2, 3)),
                        "libero/object-0@words-1"]  # fmt: skip
-    assert len(ids) == 2 * (1 + 6) and all("demos" not in t.params for t in blind.tasks)
+    assert len(ids) == 2 * (1 + 15) and all("demos" not in t.params for t in blind.tasks)
     assert all(SUITE.spaces(t) == SUITE.spaces(blind.tasks[0]) for t in blind.tasks)
     seeing = robustness(names, axes=["camera", "light"])
     assert [t.variant for t in seeing.tasks[:4]] == ["", "camera-1", "camera-2", "camera-3"]

@@ -3,6 +3,7 @@
 ::
 
     RUN/_meta/spec.json  jobs.json  code.json  sweep.json  lock
+    RUN/_pictures/index.json  *.png       pictures of its agents that its report shows
     RUN/<agent>/<seed>/                   one lifetime
         _meta/lifetime.json  progress.json  error.json  repeat.json  pruned.json  crash.txt  lock
         _meta/pending.rows   rows that are not committed yet, to be looked at while it runs
@@ -22,10 +23,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perdure.errors import Overtaken, StoreError
+from perdure.errors import NameRefused, Overtaken, StoreError
 from perdure.names import check_name
 from perdure.store import described, journal, side
 from perdure.store.code import Record, recorded
@@ -44,6 +46,7 @@ __all__ = [
     "SPEC",
     "VIDEO",
     "LifetimeFolder",
+    "Picture",
     "RunFolder",
     "Status",
     "is_run",
@@ -60,8 +63,21 @@ _MARKS = {"_meta", journal.FOLDER, ROWS}
 _JOBS, _CODE, _COMPACT = "_meta/jobs.json", "_meta/code.json", "_meta/compact.json"
 _SWEEP, _PROBE = "_meta/sweep.json", "_meta/probe"
 _EVALUATION = "_eval"
+_PICTURES, _PICTURED = "_pictures", "_pictures/index.json"
+PNG = b"\x89PNG\r\n\x1a\n"
+"""How such a file begins."""
 PLANNING = 60.0
 """Seconds to wait for others who plan into the same folder; each takes some milliseconds."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture of a run and what is said of it."""
+
+    name: str
+    title: str
+    about: str
+    png: bytes
 
 
 class RunFolder:
@@ -144,6 +160,30 @@ class RunFolder:
         name = f"{_EVALUATION}/{check_name('agent', agent)}/eval_info.json"
         self._put_changed(name, to_json(values))
         return self.path / name
+
+    def write_picture(self, name: str, png: bytes, title: str, about: str) -> Path:
+        """Keep a picture that the run's report is to show, in the place of one of the same name; the
+        file."""
+        file = f"{_PICTURES}/{check_name('picture', name)}.png"
+        index, _ = side.look(self.store, _PICTURED)
+        self.store.put(file, png)
+        self.store.put(_PICTURED, to_json({**index, name: {"title": title, "about": about}}))
+        return self.path / file
+
+    def pictures(self) -> list[Picture]:
+        """The pictures that its report shows, in the order in which they were first kept; what is
+        damaged is left out."""
+        found = []
+        for name, entry in side.look(self.store, _PICTURED)[0].items():
+            try:
+                png = self.store.get(f"{_PICTURES}/{check_name('picture', name)}.png", side.LONGEST)
+            except (StoreError, NameRefused):
+                continue
+            if isinstance(entry, dict) and png.startswith(PNG):
+                found.append(
+                    Picture(name, str(entry.get("title", "")), str(entry.get("about", "")), png)
+                )
+        return found
 
     def sweep(self) -> dict[str, Any]:
         """The record of the sweep that this run is; empty if it is none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf
+from math import inf, prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -107,9 +107,11 @@ class SequenceBCAgent(TorchLearner):
         kind = policy_of(by_default if s.policy == "auto" else s.policy)
         self._refuse(kind, pictures)
         self.pictures = tuple(pictures)
+        self.widths = [prod(p.shape) for p in self.inputs.parts.values()]
+        """How many numbers each part of an observation has."""
         reads = Reads(
             pictures,
-            {n: int(np.prod(p.shape)) for n, p in self.inputs.parts.items() if not p.is_image},
+            {n: prod(p.shape) for n, p in self.inputs.parts.items() if not p.is_image},
             self.instructions.width,
             self.numbers.middle.size,
             s.look_back,
@@ -259,7 +261,7 @@ class SequenceBCAgent(TorchLearner):
         parts = self.inputs.parts
         if not self.inputs.nested:
             return {name: obs for name in parts}
-        found = torch.split(obs, [int(np.prod(p.shape)) for p in parts.values()], -1)
+        found = torch.split(obs, self.widths, -1)
         rows, steps = obs.shape[:2]
         return {
             name: p.to_image(flat.reshape(rows * steps, -1)).reshape(rows, steps, *p.shape)

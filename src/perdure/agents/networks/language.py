@@ -54,6 +54,8 @@ class Instructions:
             raise UnknownName("language", language, NAMES, f"({', '.join(NAMES)})")
         if language == "auto":
             language = "minilm" if any(setup.instructions.values()) else "none"
+        self.language = language
+        """What embeds them: ``auto`` has been decided."""
         self.by_task = language == "task-id"
         self.hidden = language == "none"
         if self.hidden:

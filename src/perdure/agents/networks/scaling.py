@@ -12,6 +12,11 @@ from perdure.types import Array
 
 LEAST_INPUT_STD = 0.1
 """The least deviation that is divided by: numbers that hardly vary are not to become large."""
+LEAST_STATE_STD = 0.03
+"""The same for states in metres and parts of a turn, of which centimetres decide: the fingers of a
+gripper move by four, and an object's place differs by a few from episode to episode."""
+CONSTANT = 1e-4
+"""The deviation of a number that does not vary at all."""
 
 
 class Standardise(nn.Module):
@@ -20,15 +25,17 @@ class Standardise(nn.Module):
 
     Statistics that went on moving would change what was learned about earlier tasks. An input that
     is the same in the whole minibatch, such as a one-hot of the task, may well vary later, and is
-    to count beside the others then: it is divided by the least deviation too.
+    to count beside the others then: it is divided by :data:`LEAST_INPUT_STD`, and one that varies by
+    no less than ``least``.
     """
 
     mean: Tensor
     std: Tensor
     fitted: Tensor
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
+    def __init__(self, shape: tuple[int, ...], least: float = LEAST_INPUT_STD) -> None:
         super().__init__()
+        self.least = least
         self.register_buffer("mean", torch.zeros(shape, device=CPU))
         self.register_buffer("std", torch.ones(shape, device=CPU))
         self.register_buffer("fitted", torch.zeros((), device=CPU))
@@ -38,7 +45,8 @@ class Standardise(nn.Module):
         if to_float(self.fitted) or len(inputs) < 2:
             return
         self.mean.copy_(inputs.mean(dim=0))
-        self.std.copy_(inputs.std(dim=0).clamp(min=LEAST_INPUT_STD))
+        std = inputs.std(dim=0)
+        self.std.copy_(std.clamp(min=self.least).masked_fill_(std < CONSTANT, LEAST_INPUT_STD))
         self.fitted.fill_(1.0)
 
     def forward(self, inputs: Tensor) -> Tensor:

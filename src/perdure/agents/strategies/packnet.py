@@ -2,8 +2,8 @@
 
 At the end of a task, of the weights w of each layer that no task owns yet, those with the largest
 |w| go to the task and a share ``prune`` of them is set free and to zero; the task is then learned
-again for ``retrain`` steps with what it owns. Later tasks read the owned weights and move only free
-ones::
+again for ``retrain`` steps with what it owns, the learning rate's schedule from its beginning. Later
+tasks read the owned weights and move only free ones::
 
     θ_i ← θ_i − step_i   where owner_i = 0,   θ_i ← θ_i elsewhere
     f_k(x) = f(x; θ_i · [1 ≤ owner_i ≤ k])
@@ -58,7 +58,7 @@ class PackNet(Strategy):
     needs = ("rows or replay",)
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "libero": {"prune": 0.75, "retrain": 10_000, "memory": 10_000},
-        "libero-small": {"prune": 0.75, "retrain": 500, "memory": 4000},
+        "libero-small": {"prune": 0.75, "retrain": 2000, "memory": 4000},
     }
 
     def __init__(
@@ -150,9 +150,15 @@ class PackNet(Strategy):
             self.owner[self.head_of == head] = number
         self._fix(self.owner != number)
         self.retraining = True
-        for _ in range(self.retrain if len(self.seen) else 0):
+        # The task's own schedule has ended, perhaps at a rate of zero: learning again begins one anew,
+        # and leaves none of it to the task that comes.
+        optimizer = self.learner.optimizer
+        optimizer.restart_schedule()
+        for k in range(self.retrain if len(self.seen) else 0):
+            optimizer.advance(k / self.retrain)
             self.learner.descend(material(self.rng.integers(len(self.seen), size=self.rows)))
         self.retraining = False
+        optimizer.restart_schedule()
         self._fix(self.owner > 0)
 
     def _fix(self, fixed: Tensor) -> None:

@@ -23,6 +23,8 @@ proprioception    what is observed of the robot; ``objects``: also the poses of 
 instruction       benchmark: from the file's name; file: the sentence in the file; polite, synonyms,
                   reworded: the first in other words
 start_shift       metres by which the hand begins elsewhere; ``camera_shift``, ``light``: other pictures
+distractors       things more that stand there; ``rearranged``: things in other places, 1 to 3;
+                  ``other_goal``: another goal in the same scene, and the sentence for it, 1 to 3
 look              primitive: our own object library; official: the published meshes
 solves            3 as upstream; 1 is faster and the same to about 1e-7
 folder            where the task's file is, if it is none of the 130
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
     from perdure.agent import Agent
     from perdure.suites.libero.env import Libero
     from perdure.suites.libero.generation import Report
+    from perdure.suites.libero.problem import Problem
 
 FILM = 256
 """Width and height of a film."""
@@ -101,10 +104,25 @@ class LiberoSuite(Suite):
         found = located(task)
         with extras_named("suite libero"):
             from perdure.suites.libero.env import Libero, problem_of
+        problem = problem_of(found)
+        if (
+            chosen.objects is True
+        ):  # What is observed does not change with what stands there besides.
+            chosen = dataclasses.replace(chosen, objects=tuple(t.name for t in problem.objects))
+        problem = self._changed(problem, chosen)
         if isinstance(found, FolderTask):
-            return Libero(problem_of(found), chosen)
+            return Libero(problem, chosen)
         state = functools.partial(numbered, found.folder, found.file)
-        return Libero(problem_of(found), chosen, state)
+        return Libero(problem, chosen, state)
+
+    def _changed(self, problem: Problem, chosen: Settings) -> Problem:
+        """A task's file with the changes that its parameters ask for."""
+        asked = chosen.distractors, chosen.rearranged, chosen.other_goal
+        if not any(asked):
+            return problem
+        from perdure.suites.libero.perturbations import changed
+
+        return changed(problem, *asked)
 
     def expert(self, setup: Setup) -> Agent:
         with extras_named("agent expert"):
@@ -147,13 +165,16 @@ class LiberoSuite(Suite):
 
     def instructions(self, task: Task) -> Sequence[str]:
         found = located(task)
-        how = settings(task).instruction
-        if not isinstance(found, FolderTask) and how != "file":
+        chosen = settings(task)
+        how = chosen.instruction
+        if not isinstance(found, FolderTask) and how != "file" and not chosen.other_goal:
             said = found.instruction
             return (rephrased(said, how) if how in REPHRASED else said,)
         with extras_named("suite libero"):
             from perdure.suites.libero.env import problem_of
-        written = problem_of(found).language.lower()
+        written = self._changed(problem_of(found), chosen).language.lower()
+        if chosen.other_goal and how in REPHRASED:
+            written = rephrased(written, how)
         return (written,) if written else ()
 
     def code(self, task: Task) -> Sequence[Any]:

@@ -18,7 +18,7 @@ from typing import Any
 from perdure.errors import CurriculumError, UnknownName
 from perdure.suites.libero.phrasing import REPHRASED
 from perdure.suites.libero.protocols import about_of, chosen_for, names_in_order, tasks_of
-from perdure.suites.libero.tasks import find, names_of
+from perdure.suites.libero.tasks import find, located, names_of
 from perdure.types import Block, Curriculum, Exposure, Task, evaluate, learn
 
 SCALES: Mapping[str, Mapping[str, Any]] = {
@@ -54,7 +54,7 @@ def lifelong(
 
     ``tasks`` is a list's name (spatial, object, goal, 10) in one of upstream's 21 orders, or task names.
     ``pretrain`` are tasks, or a list (90), that are learned together before all else. With ``perturb``
-    (start, camera, light, words) all tasks are played under graded perturbations when life ends, so that
+    (start, camera, light, words, objects, relations, goals) all tasks are played under graded perturbations when life ends, so that
     what was forgotten and what is not robust stand side by side."""
     where = "libero/lifelong"
     given = _scaled(where, scale, params)
@@ -113,24 +113,50 @@ AXES: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "camera": [{"camera_shift": d} for d in (0.03, 0.06, 0.12)],
     "light": [{"light": b} for b in (0.7, 0.45, 0.25)],
     "words": [{"instruction": how} for how in REPHRASED],
+    "objects": [{"distractors": k} for k in (1, 2, 3)],
+    "relations": [{"rearranged": k} for k in (1, 2, 3)],
+    "goals": [{"other_goal": k} for k in (1, 2, 3)],
 }
 """Ways in which a task is made harder, from little to much: where the hand begins, where the camera
-stands, how bright it is, in which words it is asked for."""
+stands, how bright it is, in which words it is asked for; what stands there besides, what stands
+elsewhere, what else is to be done there (:mod:`perdure.suites.libero.perturbations`)."""
+GENERATED = ("objects", "relations", "goals")
 
 
 def perturbed(task: Task, axes: Sequence[str] = ()) -> list[Task]:
-    """A task's variants along these axes (all that can be seen, if none is named), such as light-2."""
+    """A task's variants along these axes (all that can be seen, if none is named), such as light-2.
+    A level that a task does not have, such as another place for what its sentence tells by its place,
+    is left out; an axis of which it has none is refused where it was named."""
     chosen = axes or [
-        a for a in AXES if task.params.get("cameras") != [] or a in ("start", "words")
+        a for a in AXES if task.params.get("cameras") != [] or a not in ("camera", "light")
     ]
+    found: list[Task] = []
     for axis in chosen:
         if axis not in AXES:
             raise UnknownName("axis", axis, AXES, f"({', '.join(AXES)})")
-    return [
-        Task(task.suite, task.name, f"{axis}-{k}", {**task.params, **change})
-        for axis in chosen
-        for k, change in enumerate(AXES[axis], 1)
-    ]
+        levels = [_variant(task, axis, k, change) for k, change in enumerate(AXES[axis], 1)]
+        if axes and not any(levels):
+            raise CurriculumError(f"{task.id} cannot be changed along {axis}: leave the axis out")
+        found += filter(None, levels)
+    return found
+
+
+def _variant(task: Task, axis: str, level: int, change: Mapping[str, Any]) -> Task | None:
+    """A level of an axis, None if the task does not have it."""
+    params = {**task.params, **change}
+    if axis in GENERATED:
+        from perdure.suites.libero.env import problem_of
+        from perdure.suites.libero.perturbations import NotChanged, changed
+
+        levels = (params.get(n, 0) for n in ("distractors", "rearranged", "other_goal"))
+        try:
+            changed(problem_of(located(task)), *levels)
+        except NotChanged:
+            return None
+        # Official states are of the scene as it was.
+        if axis != "goals" and params.get("initial_states") in ("official", "cycle"):
+            params["initial_states"] = "numbered"
+    return Task(task.suite, task.name, f"{axis}-{level}", params)
 
 
 def robustness(
@@ -140,7 +166,8 @@ def robustness(
     protocol: str = "primitive",
     **params: Any,
 ) -> Curriculum:
-    """Play tasks as they are and under graded perturbations: where the hand begins, camera, light, words.
+    """Play tasks as they are and under graded perturbations: where the hand begins, camera, light, words,
+    and by the generator other things, places and goals.
 
     For a policy that was trained before: ``-a from_run,run=RUN,agent=A,frozen=true``. Variants are columns
     of their own, ``object-0@light-2``; what a policy reads must be as when it was trained."""

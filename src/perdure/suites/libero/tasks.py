@@ -111,6 +111,8 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "look": tuple(LOOKS),
     "rendering": ("exact", "fast"),
     "pairing": ("next", "published"),
+    "rearranged": (0, 1, 2, 3),
+    "other_goal": (0, 1, 2, 3),
     "solves": (1, 3),
 }
 
@@ -159,6 +161,14 @@ class Settings:
     """How far the cameras that stand in the room are moved, in metres, in any direction."""
     light: float = 1.0
     """How bright the lights are; 1 is as the look has them."""
+    distractors: int = 0
+    """How many things more stand there, which the task is not about."""
+    rearranged: int = 0
+    """Things stand elsewhere: one that the task is not about (1), all of those (2), and what is to be
+    moved too (3)."""
+    other_goal: int = 0
+    """Another goal in the same scene: another thing to the same place (1), the same thing to another
+    place (2), both (3). The instruction asks for it."""
     look: str = DEFAULT
     """Where bodies and their looks come from: ``primitive``, our own object library, or
     ``official``, the published meshes, which are an extra."""
@@ -183,7 +193,7 @@ class Settings:
 
 REACHES = {"noise": 1, "start_shift": 0.3, "camera_shift": 1, "light": 2}
 """Numbers from 0 to their most."""
-INTEGERS = {"horizon": 1, "settle": 0, "size": 8, "sequence": 1, "batch_size": 1}
+INTEGERS = {"horizon": 1, "settle": 0, "size": 8, "sequence": 1, "batch_size": 1, "distractors": 0}
 """Whole numbers and their least."""
 LISTED = {"cameras": None, "proprioception": tuple(PROPRIOCEPTION)}
 """Lists of names, and the names if they are known before the scene is."""
@@ -232,6 +242,11 @@ def settings(task: Task) -> Settings:
     if made.initial_state is not None and made.initial_states == "random":
         raise CurriculumError(
             f"{task.id}: random initial_states have no numbers, so none is initial_state"
+        )
+    if (made.distractors or made.rearranged) and made.initial_states in ("official", "cycle"):
+        raise CurriculumError(
+            f"{task.id}: official initial states do not say where {made.distractors or 'moved'} things "
+            "stand: with distractors or rearranged, set initial_states to numbered"
         )
     if not (made.cameras or made.proprioception or made.objects):
         raise CurriculumError(f"{task.id}: cameras, proprioception or objects: observe something")

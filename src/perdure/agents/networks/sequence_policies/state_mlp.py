@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from perdure.agents.networks.encoders import mlp
 from perdure.agents.networks.gaussian_mixture import GaussianMixtureHead
-from perdure.agents.networks.scaling import Standardise
+from perdure.agents.networks.scaling import LEAST_STATE_STD, Standardise
 from perdure.agents.networks.sequence_policies.base import (
     Reads,
     Seen,
@@ -42,7 +42,7 @@ class StateMLP(SequencePolicy):
     def __init__(self, reads: Reads, sizes: StateMLPSizes) -> None:
         super().__init__()
         self.names, count = tuple(reads.numbers), sum(reads.numbers.values())
-        self.standard = Standardise((count,))
+        self.standard = Standardise((count,), LEAST_STATE_STD)
         self.sentence = nn.Linear(reads.language, sizes.sentence)
         self.layers = mlp([count + sizes.sentence, *sizes.hidden], nn.ReLU)
         self.head = GaussianMixtureHead(

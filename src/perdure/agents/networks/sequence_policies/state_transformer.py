@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from perdure.agents.networks.gaussian_mixture import GaussianMixtureHead
-from perdure.agents.networks.scaling import Standardise
+from perdure.agents.networks.scaling import LEAST_STATE_STD, Standardise
 from perdure.agents.networks.sequence_policies.base import (
     Reads,
     Seen,
@@ -42,7 +42,7 @@ class StateTransformer(TransformerPolicy):
     def __init__(self, reads: Reads, sizes: StateTransformerSizes) -> None:
         super().__init__()
         self.names, count = tuple(reads.numbers), sum(reads.numbers.values())
-        self.standard = Standardise((count,))
+        self.standard = Standardise((count,), LEAST_STATE_STD)
         self.sentence = nn.Linear(reads.language, sizes.width)
         self.state = nn.Sequential(
             nn.Linear(count, sizes.hidden), nn.ReLU(), nn.Linear(sizes.hidden, sizes.width)

@@ -157,22 +157,13 @@ def _on_grid(value: float) -> float:
 def problem_of_draft(draft: Draft) -> Problem:
     """The task file of a draft."""
     name = SURFACES[draft.surface].problem
-    space = workspace(name)
-    # Where objects must lie in their region as a whole, its half is compared with a radius of 2.5 cm.
-    half = 0.025 - JITTER if space.keep_inside else JITTER
+    space, half = workspace(name), place_half(name)
     regions, init = [], []
     for placed in (*draft.objects, *draft.fixtures):
         if placed.relation is not None:
             init.append(placed.relation)
             continue
-        assert placed.at is not None
-        fixed = placed.category in FIXTURES
-        region = Region(
-            f"{placed.name}_init_region",
-            draft.surface,
-            (around(*placed.at, 0.01 if fixed else half),),
-            (placed.yaw, placed.yaw) if fixed else None,
-        )
+        region = region_at(placed, draft.surface, half)
         regions.append(region)
         init.append(Relation("on", (placed.name, region.full_name)))
     things = (*draft.objects, *draft.fixtures)
@@ -187,6 +178,24 @@ def problem_of_draft(draft: Draft) -> Problem:
         of_interest=tuple(dict.fromkeys(about)),
         init=(*init, *draft.states),
         goal=draft.goal,
+    )
+
+
+def place_half(problem: str) -> float:
+    """Half the side of the region that an object is placed in, in a kind of scene."""
+    # Where objects must lie in their region as a whole, its half is compared with a radius of 2.5 cm.
+    return 0.025 - JITTER if workspace(problem).keep_inside else JITTER
+
+
+def region_at(placed: Placed, surface: str, half: float) -> Region:
+    """Where a thing is placed at first, as a region of the surface."""
+    assert placed.at is not None
+    fixed = placed.category in FIXTURES
+    return Region(
+        f"{placed.name}_init_region",
+        surface,
+        (around(*placed.at, 0.01 if fixed else half),),
+        (placed.yaw, placed.yaw) if fixed else None,
     )
 
 

@@ -157,12 +157,12 @@ def _goal(seed: int, number: int) -> Family:
         if k >= len(known):
             raise NoRoom
         chosen = rng_for(seed, "goal", "task", number, k)
-        return _instance(scene.copy(), known[order[k]], style_of(chosen, known[order[k]]))
+        return instance(scene.copy(), known[order[k]], style_of(chosen, known[order[k]]))
 
     return task
 
 
-def _instance(scene: Builder, behaviour: Behaviour, style: str) -> Draft:
+def instance(scene: Builder, behaviour: Behaviour, style: str) -> Draft:
     """A behaviour in a scene that has what it takes, one of each."""
     names, says, zones = [], [], []
     for step in behaviour.steps:
