@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import gcs_peer
 import object_stores
 import pytest
 from helpers import (
@@ -125,6 +126,14 @@ def test_a_store_that_keeps_its_promises_is_taken(url: UrlPath) -> None:
     store = BucketStore(url)
     store.probe("_meta/probe")
     assert store.list("_meta") == (), "nothing of it is left"
+
+
+def test_google_cloud_storage_by_its_documented_requests(tmp_path: Path) -> None:
+    """No server of theirs can be installed here: a peer stands in for it."""
+    with gcs_peer.gcs(tmp_path):
+        test_what_is_asked_of_a_store(UrlPath("gs://perdure-tests/asked"))
+        BucketStore(UrlPath("gs://perdure-tests/probed")).probe("probe")
+        test_killed_and_resumed(UrlPath("gs://perdure-tests/killed"), tmp_path)
 
 
 def test_conflict_is_neither_yes_nor_no() -> None:
