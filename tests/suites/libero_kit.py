@@ -10,7 +10,8 @@ import pytest
 pytest.importorskip("mujoco")
 
 from perdure.suites.libero import assets
-from perdure.suites.libero.env import problem_of, scene_of
+from perdure.suites.libero.env import scene_of
+from perdure.suites.libero.problems import problem_of
 from perdure.suites.libero.simulation import Simulation
 from perdure.suites.libero.states import official
 from perdure.suites.libero.tasks import find, officials

@@ -17,7 +17,7 @@ from perdure.suites._demonstrations import DemonstrationFile
 from perdure.suites.libero import tasks as libero_tasks
 from perdure.suites.libero.demonstration_data import Demonstrations
 from perdure.suites.libero.demonstrations import axis_angle_of, replay
-from perdure.suites.libero.env import PRIVILEGED, look_of, problem_of, scene_of
+from perdure.suites.libero.env import PRIVILEGED, look_of, scene_of
 from perdure.suites.libero.experts import Expert, solve
 from perdure.suites.libero.experts.clearing import sidestep
 from perdure.suites.libero.experts.grasps import downward, find
@@ -27,6 +27,7 @@ from perdure.suites.libero.experts.plan import ordered
 from perdure.suites.libero.experts.solids import Solids, gripper, hits_gripper
 from perdure.suites.libero.experts.world import World
 from perdure.suites.libero.problem import Relation
+from perdure.suites.libero.problems import problem_of
 from perdure.suites.libero.rotations import turn_of
 from perdure.types import Context, Setup, Task
 

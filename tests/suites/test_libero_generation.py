@@ -20,9 +20,9 @@ from perdure.run.code import code_record
 from perdure.specs import Spec
 from perdure.suites.libero import bddl
 from perdure.suites.libero.clearance import extent_of, surface_height
-from perdure.suites.libero.env import problem_of, scene_of
+from perdure.suites.libero.env import scene_of
 from perdure.suites.libero.folders import tasks_in
-from perdure.suites.libero.generation import KINDS, generate, solving
+from perdure.suites.libero.generation import solving
 from perdure.suites.libero.generation.behaviours import TEMPLATES, Behaviour, behaviours
 from perdure.suites.libero.generation.checks import world_of
 from perdure.suites.libero.generation.contacts import touching
@@ -31,9 +31,10 @@ from perdure.suites.libero.generation.identity import key, official_keys
 from perdure.suites.libero.generation.kinds import family
 from perdure.suites.libero.generation.nouns import AT_HOME, FIXTURES, MOVABLES, SURFACES
 from perdure.suites.libero.generation.reading import meanings
-from perdure.suites.libero.generation.suite import NOTES, Report, problem_with
+from perdure.suites.libero.generation.suite import KINDS, NOTES, Report, generate, problem_with
 from perdure.suites.libero.generation.world import World
 from perdure.suites.libero.problem import Problem, Rectangle, Region, Relation, Thing
+from perdure.suites.libero.problems import problem_of
 from perdure.suites.libero.simulation import Simulation
 from perdure.suites.libero.tasks import find, officials, settings
 from perdure.types import Task

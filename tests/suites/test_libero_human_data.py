@@ -22,7 +22,8 @@ from perdure.suites._demonstrations import DemonstrationFile
 from perdure.suites.libero.bddl import write
 from perdure.suites.libero.demonstration_data import ARM
 from perdure.suites.libero.demonstrations import demonstrate, put_fixtures
-from perdure.suites.libero.env import problem_of, scene_of
+from perdure.suites.libero.env import scene_of
+from perdure.suites.libero.problems import problem_of
 from perdure.suites.libero.simulation import Simulation
 from perdure.suites.libero.tasks import find, officials
 from perdure.types import Task

@@ -11,7 +11,7 @@ pytest.importorskip("mujoco")
 
 from perdure.errors import CurriculumError
 from perdure.registry import suite
-from perdure.suites.libero.env import Libero, problem_of
+from perdure.suites.libero.env import Libero
 from perdure.suites.libero.experts import solve
 from perdure.suites.libero.generation.goal_states import check_goal_can_hold
 from perdure.suites.libero.lifelong import perturbed, robustness
@@ -21,6 +21,7 @@ from perdure.suites.libero.perturbations import (
     with_other_goal,
     with_other_places,
 )
+from perdure.suites.libero.problems import problem_of
 from perdure.suites.libero.scene import build
 from perdure.suites.libero.simulation import Simulation
 from perdure.suites.libero.tasks import find, officials

@@ -13,9 +13,9 @@ from perdure.suite import Episode
 from perdure.suites._threads import Team
 from perdure.suites.libero import assets, bddl, mjcf, problems
 from perdure.suites.libero.camera import Renderer
-from perdure.suites.libero.env import problem_of
 from perdure.suites.libero.lighten import gathered
 from perdure.suites.libero.looks import LOOKS, look
+from perdure.suites.libero.problems import problem_of
 from perdure.suites.libero.scene import build
 from perdure.suites.libero.simulation import TOUCH
 from perdure.suites.libero.tasks import find, officials, settings

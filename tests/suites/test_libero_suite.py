@@ -26,7 +26,7 @@ from perdure.registry import curriculum, extras_named, suite
 from perdure.specs import Spec
 from perdure.suite import Episode
 from perdure.suites.libero import assets, protocols
-from perdure.suites.libero.env import problem_of
+from perdure.suites.libero.problems import problem_of
 from perdure.suites.libero.tasks import find, names_of, officials, settings
 from perdure.testing import check_task
 

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
     from perdure.agent import Agent
     from perdure.suites.libero.env import Libero
-    from perdure.suites.libero.generation import Report
+    from perdure.suites.libero.generation.suite import Report
     from perdure.suites.libero.problem import Problem
 
 FILM = 256
@@ -103,7 +103,8 @@ class LiberoSuite(Suite):
     def _made(self, task: Task, chosen: Settings) -> Libero:
         found = located(task)
         with extras_named("suite libero"):
-            from perdure.suites.libero.env import Libero, problem_of
+            from perdure.suites.libero.env import Libero
+            from perdure.suites.libero.problems import problem_of
         problem = problem_of(found)
         if (
             chosen.objects is True
@@ -159,7 +160,8 @@ class LiberoSuite(Suite):
     def spaces(self, task: Task) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
         chosen = settings(task)
         with extras_named("suite libero"):
-            from perdure.suites.libero.env import problem_of, spaces_of
+            from perdure.suites.libero.env import spaces_of
+            from perdure.suites.libero.problems import problem_of
         things = problem_of(located(task)).objects if chosen.objects is True else ()
         return spaces_of(chosen, [thing.name for thing in things])
 
@@ -171,7 +173,7 @@ class LiberoSuite(Suite):
             said = found.instruction
             return (rephrased(said, how) if how in REPHRASED else said,)
         with extras_named("suite libero"):
-            from perdure.suites.libero.env import problem_of
+            from perdure.suites.libero.problems import problem_of
         written = self._changed(problem_of(found), chosen).language.lower()
         if chosen.other_goal and how in REPHRASED:
             written = rephrased(written, how)
@@ -193,7 +195,7 @@ class LiberoSuite(Suite):
     ) -> Report:
         """New tasks in a folder: see :mod:`perdure.suites.libero.generation`."""
         with extras_named("suite libero"):
-            from perdure.suites.libero.generation import generate
+            from perdure.suites.libero.generation.suite import generate
         return generate(folder, kind, count, seed, looks, experts, report=report)
 
     def curricula(self) -> Mapping[str, Callable[..., Curriculum]]:

@@ -20,9 +20,10 @@ from perdure.errors import EnvironmentFault
 from perdure.suite import Demonstration
 from perdure.suites._demonstrations import SUFFIX
 from perdure.suites.libero.bddl import write
-from perdure.suites.libero.env import Libero, problem_of, robot_state
+from perdure.suites.libero.env import Libero, robot_state
 from perdure.suites.libero.experts import solve
 from perdure.suites.libero.mjcf import text
+from perdure.suites.libero.problems import problem_of
 from perdure.suites.libero.simulation import Simulation
 from perdure.suites.libero.tasks import Settings, find, settings
 from perdure.types import Array, Task

@@ -10,15 +10,14 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from perdure.suites.libero import bddl, problems, states
+from perdure.suites.libero import states
 from perdure.suites.libero.clearance import set_down
-from perdure.suites.libero.folders import FolderTask
 from perdure.suites.libero.looks import LOOKS
 from perdure.suites.libero.problem import Problem
 from perdure.suites.libero.rotations import product
 from perdure.suites.libero.scene import Scene, build
 from perdure.suites.libero.simulation import Reading, Simulation
-from perdure.suites.libero.tasks import PROPRIOCEPTION, Official, Settings
+from perdure.suites.libero.tasks import PROPRIOCEPTION, Settings
 from perdure.types import Array
 
 if TYPE_CHECKING:
@@ -34,14 +33,6 @@ ACTIONS = 7
 PRIVILEGED = 320
 """Length of the observation of the whole state: more than any scene's. The rest are zeros, and the last
 is the place of the look among :data:`LOOKS`."""
-
-
-@functools.lru_cache(maxsize=256)
-def problem_of(task: Official | FolderTask) -> Problem:
-    """What a task's file says: an official one, or one of a folder."""
-    if isinstance(task, FolderTask):
-        return bddl.read(task.path)
-    return problems.official(task.folder, task.file)
 
 
 @functools.lru_cache(maxsize=16)

@@ -145,8 +145,8 @@ def _variant(task: Task, axis: str, level: int, change: Mapping[str, Any]) -> Ta
     """A level of an axis, None if the task does not have it."""
     params = {**task.params, **change}
     if axis in GENERATED:
-        from perdure.suites.libero.env import problem_of
         from perdure.suites.libero.perturbations import NotChanged, changed
+        from perdure.suites.libero.problems import problem_of
 
         levels = (params.get(n, 0) for n in ("distractors", "rearranged", "other_goal"))
         try:
@@ -225,7 +225,7 @@ def _made(
 
 def _objects(names: Sequence[str]) -> list[str]:
     """All objects of some tasks' scenes, each once."""
-    from perdure.suites.libero.env import problem_of
+    from perdure.suites.libero.problems import problem_of
 
     found = (thing.name for n in names for thing in problem_of(find(n)).objects)
     return sorted(set(found))

@@ -11,9 +11,14 @@ import functools
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from perdure.suites.libero import bddl
+from perdure.suites.libero.folders import FolderTask
 from perdure.suites.libero.problem import Problem, Rectangle, Region, Relation, Thing
+
+if TYPE_CHECKING:
+    from perdure.suites.libero.tasks import Official
 
 FILE = Path(__file__).parent / "problems.json"
 
@@ -22,6 +27,14 @@ FILE = Path(__file__).parent / "problems.json"
 def _stored() -> dict[str, Any]:
     stored: dict[str, Any] = json.loads(FILE.read_text())
     return stored
+
+
+@functools.lru_cache(maxsize=256)
+def problem_of(task: Official | FolderTask) -> Problem:
+    """What a task's file says: an official one, or one of a folder."""
+    if isinstance(task, FolderTask):
+        return bddl.read(task.path)
+    return official(task.folder, task.file)
 
 
 @functools.cache

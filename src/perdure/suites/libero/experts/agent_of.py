@@ -9,8 +9,9 @@ import numpy as np
 from perdure.agent import Agent
 from perdure.errors import AgentFault, SpecError
 from perdure.names import split_task_id
-from perdure.suites.libero.env import look_of, problem_of, scene_of
+from perdure.suites.libero.env import look_of, scene_of
 from perdure.suites.libero.experts import Expert
+from perdure.suites.libero.problems import problem_of
 from perdure.suites.libero.tasks import find
 from perdure.types import Array, Context, Setup, State
 

@@ -5,7 +5,3 @@ do it; a scene is chosen that has them, and things are laid out in it; the goal 
 the sentence that asks for it. What comes out is a :class:`~perdure.suites.libero.problem.Problem`,
 written as a task file like the official ones. A task that fails a check is not written.
 """
-
-from perdure.suites.libero.generation.suite import KINDS, Report, generate
-
-__all__ = ["KINDS", "Report", "generate"]

@@ -82,7 +82,7 @@ def _cell(region: Region) -> Key:
 @functools.cache
 def official_keys() -> frozenset[Key]:
     """Of the 130 tasks of the benchmark."""
-    from perdure.suites.libero.env import problem_of
+    from perdure.suites.libero.problems import problem_of
     from perdure.suites.libero.tasks import officials
 
     return frozenset(key(problem_of(task)) for task in officials().values())
