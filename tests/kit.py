@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from perdure.agent import Agent
 from perdure.run.config import LifetimeConfig
@@ -53,3 +56,14 @@ def live(curriculum: Curriculum, agent=Recorder, path: Path | None = None, tmp=N
     with LifetimeLog(folder, "test", config.seed) as log:
         LifetimeLoop(config, made, log).run()
     return read_rows(folder), made
+
+
+def libero_studies():
+    """The program studies/libero.py. Not by its name, which is a package's."""
+    path = Path(__file__).parent.parent / "studies/libero.py"
+    spec = importlib.util.spec_from_file_location("libero_studies", path)
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as m:
+        m.setitem(sys.modules, spec.name, module)  # Its dataclasses look there.
+        spec.loader.exec_module(module)
+    return module

@@ -1,6 +1,5 @@
 """LIBERO's five studies: their curricula and agents can be made at both scales, and their tables add up."""
 
-import importlib
 from math import sqrt
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("mujoco")
 
+from kit import libero_studies
 from perdure import registry
 from perdure.registry import curriculum
 from perdure.specs import Spec, with_preset
@@ -18,9 +18,8 @@ ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture
-def studies(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "studies")
-    return importlib.import_module("libero")
+def studies():
+    return libero_studies()
 
 
 @pytest.mark.parametrize("scale", ["small", "paper"])

@@ -279,7 +279,7 @@ def measure_paper(
     adapted = any(history.adapt.any() for history in lives)
     leads = tuple(m.name for m in headline(metrics, tasks, adapted))
     marks = marked(lifetimes, histories)
-    chance = [life.agent for life in lifetimes if life.chance]
+    chance = list(dict.fromkeys(life.agent for life in lifetimes if life.chance))
     return Results(
         "paper", measure, paper.describe(options), marks, problems, leads,
         bounds_of(metrics, measure), tuple(kept(matrices, MEASURE_BOUNDS.get(measure), chance)),
