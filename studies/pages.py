@@ -241,6 +241,10 @@ def curves(page: Page, run: Path, measure: str) -> str:
     from matplotlib.ticker import MaxNLocator
 
     histories = read_run(Run(run))
+    if not any(np.isfinite(h.values(measure)[h.learning]).any() for h in histories):
+        raise SystemExit(
+            f"{page.name}: no {measure} while {run.name} learned, so no curves: see kept"
+        )
     names = list(dict.fromkeys(t for h in histories for t in h.learned_tasks))
     agents = agents_of(run)
     colours = dict(zip(agents, ("#0069ad", "#dc6f24", "#199d62", "#cb6aa8", "#4c27a4",

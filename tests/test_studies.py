@@ -376,3 +376,11 @@ def test_renewed_norms_bring_back_what_the_weights_know(monkeypatch):
     openloris_looks.renewed(Learner, rows)
     assert openloris_looks.accuracy(Learner, rows, labels) == 1.0
     assert Learner.net[0].running_mean.item() == pytest.approx(4.0)
+
+
+def test_curves_of_what_was_not_measured_while_learning_are_refused(pages, tmp_path):
+    root = start_run(tmp_path / "runs/data")
+    rows = [r._replace(accuracy=None) if r.learning else r for r in turns([[0.8, 0.2], [0.4, 0.6]])]
+    write_lifetime(root / "naive/0", rows, "naive", 0)
+    with pytest.raises(SystemExit, match="no accuracy while data learned"):
+        filled(pages, tmp_path, "curves data accuracy")

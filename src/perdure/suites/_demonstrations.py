@@ -131,10 +131,7 @@ class DemonstrationFile:
                     )
                 if array.dtype.kind == "f" and not np.isfinite(array).all():
                     raise EnvironmentFault(f"{self.path}: {what} of {name} is not finite")
-            if int(shown.attributes.get("num_samples", -1)) not in (
-                -1,
-                len(shown.arrays["actions"]),
-            ):
+            if int(shown.attributes.get("num_samples", steps)) != steps:
                 raise EnvironmentFault(
                     f"{self.path}: {name} does not have as many steps as it says"
                 )

@@ -106,9 +106,8 @@ class LiberoSuite(Suite):
             from perdure.suites.libero.env import Libero
             from perdure.suites.libero.problems import problem_of
         problem = problem_of(found)
-        if (
-            chosen.objects is True
-        ):  # What is observed does not change with what stands there besides.
+        # What is observed does not change with what stands there besides.
+        if chosen.objects is True:
             chosen = dataclasses.replace(chosen, objects=tuple(t.name for t in problem.objects))
         problem = self._changed(problem, chosen)
         if isinstance(found, FolderTask):
