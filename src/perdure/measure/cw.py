@@ -16,7 +16,7 @@ from math import isnan, nan
 
 import numpy as np
 
-from perdure.arrays import Array
+from perdure.arrays import Array, mean
 from perdure.measure.matrix import Stage
 from perdure.measure.metric import LifetimeData, Moment, Score, mean_over_tasks, metric
 
@@ -32,11 +32,11 @@ def _over_stages(found: Sequence[tuple[Moment, str]]) -> Score:
     per_task = {}
     for task in dict.fromkeys(moment.task for moment, _ in found):
         values = [m.value for m in moments if m.task == task]
-        per_task[task] = float(np.mean(values)) if values else nan
+        per_task[task] = mean(values) if values else nan
     holes = tuple(dict.fromkeys(why for _, why in found if why))
     if not moments:
         return Score(nan, per_task, reason="; ".join(holes))
-    value = float(np.mean([v for v in per_task.values() if not isnan(v)]))
+    value = mean([v for v in per_task.values() if not isnan(v)])
     return Score(value, per_task, over_time=moments, notes=tuple(f"left out: {h}" for h in holes))
 
 
@@ -132,7 +132,7 @@ def _transfer(life: LifetimeData, stage: Stage, task: str) -> tuple[float, str]:
     ]
     for area, *others in zip(own, *references, strict=True):
         if not isnan(area + sum(others)):
-            reference = float(np.mean(others))
+            reference = mean(others)
             if 1 - reference < ROOM:
                 return (
                     nan,
@@ -159,7 +159,7 @@ def _areas(
     spent, block = np.cumsum(history.steps[where]), history.block[where]
     points = life.matrix.curve(blocks, task)
     evaluated = [v for b, v in points.items() if spent[block == b][-1] <= budget]
-    by_evaluations = float(np.mean(evaluated)) if len(evaluated) > 1 else nan
+    by_evaluations = mean(evaluated) if len(evaluated) > 1 else nan
 
     values = history.values(life.measure)[where]
     scored = history.complete[where] & ~np.isnan(values) & (spent <= budget)

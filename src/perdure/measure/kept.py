@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from perdure.arrays import mean
 from perdure.measure.matrix import Matrix
 from perdure.measure.stats import Bounds, Estimate, mean_interval
 from perdure.measure.summary import LEAST
@@ -150,7 +151,7 @@ def _by_task(lives: Sequence[Matrix]) -> dict[str, _Seen]:
     for task in dict.fromkeys(t for by in acquired for t in by):
         pairs = [(a.get(task, nan), b.get(task, nan)) for a, b in zip(acquired, last, strict=True)]
         starts = [b[task] for b in before if task in b]
-        before_any = float(np.mean(starts)) if starts else nan
+        before_any = mean(starts) if starts else nan
         out[task] = _Seen(before_any, pairs, task in exposed, task in followed)
     return out
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from perdure.arrays import Array
+from perdure.arrays import Array, mean
 from perdure.names import listed
 from perdure.store.history import History
 
@@ -182,7 +182,7 @@ class Matrix:
     def acquired(self) -> float:
         """Mean score on each learned task right after it was last learned."""
         scores = list(self.acquired_by_task().values())
-        return float(np.mean(scores)) if scores else nan
+        return mean(scores) if scores else nan
 
     def last(self) -> dict[str, float]:
         """For each learned task: the score at the last evaluation that holds it."""
@@ -195,7 +195,7 @@ class Matrix:
     def final(self) -> float:
         """Mean score on the learned tasks at the end of life."""
         scores = list(self.last().values())
-        return float(np.mean(scores)) if scores else nan
+        return mean(scores) if scores else nan
 
     def forgetting(self) -> float:
         """How much of what was acquired is gone at the end: acquired − final."""

@@ -14,6 +14,7 @@ from math import isnan, nan
 
 import numpy as np
 
+from perdure.arrays import mean
 from perdure.measure.metric import LifetimeData, Score, mean_over_tasks, metric
 from perdure.store.history import History
 
@@ -82,10 +83,10 @@ def by_stage(found: Mapping[str, Adaptation]) -> Score:
     for stage, values in stages.items():
         there = [v for v in values if not isnan(v)]
         if there:
-            means[stage] = float(np.mean(there))
+            means[stage] = mean(there)
     if not means:
         return Score(nan, reason="no episode of an adaptation was scored")
-    return Score(float(np.mean(list(means.values()))), stages=means)
+    return Score(mean(list(means.values())), stages=means)
 
 
 @metric("meta.before", better="higher", title="Before adapting", bounds="measure")

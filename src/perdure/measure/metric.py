@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from perdure.arrays import mean
 from perdure.errors import MeasureError, UnknownName
 from perdure.measure.matrix import Matrix, evaluation_matrix
 from perdure.measure.stats import Bounds, Estimate, mean_interval, share_interval
@@ -240,7 +241,7 @@ def mean_over_tasks(values: Mapping[str, float], reason: str = "") -> Score:
         return Score(nan, dict(values), reason=reason or "undefined for every task")
     missing = [t for t, v in values.items() if isnan(v)]
     notes = (f"without {', '.join(missing)}: undefined there",) if missing else ()
-    return Score(float(np.mean(defined)), dict(values), notes=notes)
+    return Score(mean(defined), dict(values), notes=notes)
 
 
 def mean_of_moments(moments: Sequence[Moment], reason: str) -> Score:
@@ -249,5 +250,5 @@ def mean_of_moments(moments: Sequence[Moment], reason: str) -> Score:
     for m in moments:
         if not isnan(m.value):
             groups.setdefault(m.task, []).append(m.value)
-    found = mean_over_tasks({t: float(np.mean(v)) for t, v in groups.items()}, reason)
+    found = mean_over_tasks({t: mean(v) for t, v in groups.items()}, reason)
     return replace(found, over_time=tuple(moments))

@@ -7,6 +7,7 @@ from math import nan
 
 import numpy as np
 
+from perdure.arrays import mean
 from perdure.measure.metric import LifetimeData, Moment, Score, metric
 from perdure.store.history import History
 
@@ -47,7 +48,7 @@ def steps(life: LifetimeData) -> Score:
     per = steps_by_task(h)
     first = {t: int(h.block[h.learning & (h.task == h.tasks.index(t))][0]) for t in per}
     moments = tuple(Moment(first[t], t, value) for t, value in per.items())
-    return Score(float(np.mean(list(per.values()))), per, over_time=moments)
+    return Score(mean(list(per.values())), per, over_time=moments)
 
 
 @metric("online.speedup", better="higher", title="Speed-up")

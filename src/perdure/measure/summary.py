@@ -12,6 +12,7 @@ from math import isnan, nan
 
 import numpy as np
 
+from perdure.arrays import mean
 from perdure.measure.benchmark import Benchmark
 from perdure.measure.l2m import CORE
 from perdure.measure.metric import (
@@ -75,7 +76,7 @@ def forgetting(life: LifetimeData) -> Score:
         return Score(nan, reason="nothing was learned, so that nothing could be forgotten")
     aside = [task for task in exposed if task in never]
     notes = (f"without {', '.join(aside)}: never learned",) if aside else ()
-    return Score(float(np.mean(list(lost.values()))), lost, notes=notes)
+    return Score(mean(list(lost.values())), lost, notes=notes)
 
 
 LEAST = 0.1

@@ -41,7 +41,7 @@ def progress_line(total: int) -> Callable[[int, int, str], None] | None:
 
     def advance(done: int, of: int, name: str) -> None:
         now = time.monotonic()
-        if done < of and now - said[0] < (0.1 if screen else 5.0) and done % 10:
+        if done < of and now - said[0] < (0.1 if screen else 5.0):
             return
         said[0] = now
         left = (now - began) / done * (of - done) if done else 0.0

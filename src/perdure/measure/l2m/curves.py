@@ -12,7 +12,7 @@ from math import isfinite, isnan, nan
 
 import numpy as np
 
-from perdure.arrays import Array
+from perdure.arrays import Array, mean
 from perdure.measure.l2m.preprocess import Prepared
 from perdure.measure.l2m.sections import Section, joined
 from perdure.measure.metric import Moment, Score
@@ -31,7 +31,7 @@ def names(tasks: Iterable[str], most: int = 5) -> str:
 
 def means(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
     """Each task's mean."""
-    return {task: float(np.mean(found)) for task, found in values.items()}
+    return {task: mean(found) for task, found in values.items()}
 
 
 def over_tasks(
@@ -50,7 +50,7 @@ def over_tasks(
     over_time = tuple(sorted(moments, key=lambda m: m.block))
     if values:
         left_out = (f"without {names(t)}: {reason}" for reason, t in by_reason.items())
-        value = float(np.mean(list(values.values())))
+        value = mean(list(values.values()))
         return Score(value, per_task, over_time=over_time, notes=(*notes, *left_out))
     reasons = "; ".join(f"{names(t)}: {reason}" for reason, t in by_reason.items())
     return Score(nan, per_task, over_time=over_time, reason=reasons or nothing, notes=tuple(notes))
@@ -107,7 +107,7 @@ def against_experts(life: Prepared) -> dict[str, Score]:
             if any(isnan(v) for v in found):
                 no_ratio[task] = "performance is not positive, so it has no ratio: normalise it"
             else:
-                per_task[task] = float(np.mean(found))
+                per_task[task] = mean(found)
     told = [f"{names(dict.fromkeys(shorter))}: compared over the expert's fewer experiences"]
     told = told if shorter else []
     if any(task in relative for task in life.examined):
@@ -186,7 +186,7 @@ def _over_blocks(
         by_task.setdefault(s.task, []).append(value)
     moments = [Moment(s.block, s.task, value) for s, value in values]
     score = over_tasks(means(by_task), life.curveless, nothing, moments, notes)
-    return replace(score, value=float(np.mean([v for _, v in values]))) if values else score
+    return replace(score, value=mean([v for _, v in values])) if values else score
 
 
 def _burn(life: Prepared, blocks: Sequence[Section]) -> Score:

@@ -16,8 +16,7 @@ from itertools import pairwise
 from math import isnan, nan
 from typing import Any
 
-import numpy as np
-
+from perdure.arrays import mean
 from perdure.measure.l2m.curves import (
     NOTHING,
     against_experts,
@@ -118,7 +117,7 @@ def _over_lifetime(
     score = over_tasks(
         means({t: [v for _, v in found] for t, found in kept.items()}), why, NOTHING, moments, notes
     )
-    return replace(score, value=float(np.mean([m.value for m in moments]))) if moments else score
+    return replace(score, value=mean([m.value for m in moments])) if moments else score
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +201,7 @@ def _transfer_score(way: str, found: Sequence[Change], what: str, notes: Sequenc
         )
         return Score(nan, reason=reason, notes=tuple(notes))
     return Score(
-        float(np.mean(list(pairs.values()))),
+        mean(list(pairs.values())),
         means(by_target),
         pairs,
         tuple(sorted(moments, key=lambda m: m.block)),

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from perdure.arrays import Array
+from perdure.arrays import Array, mean
 from perdure.errors import MeasureError
 from perdure.measure.l2m.smoothing import Window, smooth_reference
 from perdure.store.history import History
@@ -68,8 +68,8 @@ class Regime:
         """Compute the quantities of the processed curve."""
         self.means = by_experience(self.exp, self.values)
         n = len(self.means)
-        self.terminal = float(np.mean(self.means[int(0.9 * n) :] if self.train else self.means))
-        self.average = float(np.mean(self.values))
+        self.terminal = mean(self.means[int(0.9 * n) :] if self.train else self.means)
+        self.average = mean(self.values)
 
     def row(self) -> dict[str, Any]:
         """The regime as the reference's regime table has it."""

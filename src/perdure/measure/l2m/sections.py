@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from perdure.arrays import Array
+from perdure.arrays import Array, mean
 from perdure.measure.l2m.smoothing import Window, smooth_centred
 from perdure.measure.stats import LARGEST
 from perdure.store.history import History
@@ -32,12 +32,12 @@ class Section:
     @cached_property
     def mean(self) -> float:
         """Of an evaluation: its evaluation performance."""
-        return float(np.mean(self.values))
+        return mean(self.values)
 
     @cached_property
     def terminal(self) -> float:
         """Terminal learning performance: the mean of the last tenth, of one experience at least."""
-        return float(np.mean(self.values[-tenth(len(self.values)) :]))
+        return mean(self.values[-tenth(len(self.values)) :])
 
 
 def tenth(n: int) -> int:
@@ -115,7 +115,7 @@ def _picked(group: Array | range, good: Array, *columns: Array) -> list[Array]:
     if isinstance(group, range):
         part = slice(group.start, group.stop)
         mine = good[part]
-        if np.all(mine):
+        if mine.all():
             return [column[part] for column in columns]
         return [column[part][mine] for column in columns]
     measured = group[good[group]]
@@ -124,9 +124,9 @@ def _picked(group: Array | range, good: Array, *columns: Array) -> list[Array]:
 
 def _one_each(exp: Array, values: Array) -> Array:
     """One value an experience: rows of one number, from several workers, are averaged."""
-    if np.all(exp[1:] > exp[:-1]):
+    if (exp[1:] > exp[:-1]).all():
         return values
-    if np.any(exp[1:] < exp[:-1]):
+    if (exp[1:] < exp[:-1]).any():
         order = np.argsort(exp, kind="stable")
         exp, values = exp[order], values[order]
     starts = np.flatnonzero(np.diff(exp, prepend=exp[0] - 1))
