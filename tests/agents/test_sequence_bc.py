@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 from gymnasium import spaces
 
 from perdure.agents.compose import make_agent
-from perdure.agents.learners.sequence_bc import SequenceBCAgent
+from perdure.agents.learners.sequence_bc import SequenceBCAgent, policy_of
 from perdure.errors import AgentFault, SpecError, UnknownName
 from perdure.specs import Spec
 from perdure.types import Context, Examples, Setup, Transitions
@@ -114,6 +114,22 @@ def test_it_does_what_was_shown_and_the_words_decide(policy):
     # The first number's sign is the task's; only the words tell.
     assert np.abs(own[..., 0] - targets[:3, :, 0]).mean() < 0.25
     assert np.abs(other[..., 0] + targets[:3, :, 0]).mean() < 0.25
+
+
+@pytest.mark.parametrize("policy", ["resnet_rnn", "resnet_t", "vit_t"])
+def test_small_picture_policies_see_the_robots_numbers_on_one_scale(policy):
+    """A gripper's fingers move by four centimetres; beside pictures nobody would notice."""
+    agent = made(f"sequence_bc,policy={policy},size=small,look_back=4", WITH_PICTURES)
+    DATA[0][0]["grip"] *= 0.04
+    agent.learn(examples(0, np.arange(32)), ctx(0, 32))
+    assert agent.net.names == ("arm", "grip")
+    shown = agent.net.numbers_of(agent.seen(agent.read(examples(0, np.arange(32)).inputs)))
+    spread = shown.flatten(0, 1).std(0).detach().numpy()
+    assert spread[:2] == pytest.approx([1, 1], abs=1e-3) and 0.6 < spread[2] < 1
+    before = agent.net.standard.mean.clone()
+    agent.learn(examples(1, np.arange(32)), ctx(1, 32))
+    assert agent.net.standard.mean.equal(before)
+    assert not policy_of(policy).sizes["paper"].standardise  # As published.
 
 
 @pytest.mark.parametrize("policy", ["state_transformer", "resnet_rnn", "resnet_t", "vit_t"])

@@ -18,7 +18,7 @@ from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.language import Instructions
 from perdure.agents.networks.learner import Minibatch, TorchLearner, network, new_rows
 from perdure.agents.networks.optimizers import OptimizerSettings, OptimizerSpec
-from perdure.agents.networks.scaling import RealActions, Standardise
+from perdure.agents.networks.scaling import RealActions
 from perdure.agents.networks.sequence_policies.base import Reads, SequencePolicy, sizes_of
 from perdure.agents.networks.settings import Ranges, TorchSettings
 from perdure.agents.networks.tasks import Tasks
@@ -213,9 +213,8 @@ class SequenceBCAgent(TorchLearner):
                 f"give the task sequence={self.settings.look_back}, or the agent look_back=1"
             )
         rows = {**self.minibatch(batch), "instruction": self._told(ctx, len(batch))}
-        standard = getattr(self.net, "standard", None)
-        if isinstance(standard, Standardise):
-            standard.fit(rows["obs"].flatten(0, 1))
+        if self.net.standard is not None and not self.net.standard.fitted:
+            self.net.fit(self.seen(rows["obs"]))
         self.collect(new_rows(rows))
         self.optimizer.advance(ctx.stage_progress)
         return self.descend(rows)

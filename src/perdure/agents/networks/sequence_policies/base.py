@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from perdure.agents.networks.encoders import RngSource
 from perdure.agents.networks.gaussian_mixture import GaussianMixtureHead
+from perdure.agents.networks.scaling import LEAST_STATE_STD, Standardise
 from perdure.agents.networks.transformer import (
     Transformer,
     TransformerSizes,
@@ -54,6 +55,24 @@ class SequencePolicy(nn.Module):
     """Records of sizes: ``paper`` and ``small``."""
     head: GaussianMixtureHead
     needs_pictures: ClassVar[bool] = False
+    standard: Standardise | None
+    """Brings the numbers of an observation to one scale, by the first minibatch; None leaves them."""
+
+    def read_numbers(self, reads: Reads, standardise: bool) -> int:
+        """Get ready for the numbers of observations, and say how many there are."""
+        self.names, count = tuple(reads.numbers), sum(reads.numbers.values())
+        self.standard = Standardise((count,), LEAST_STATE_STD) if standardise and count else None
+        return count
+
+    def fit(self, seen: Seen) -> None:
+        """Look at the first minibatch before it is learned."""
+        if self.standard is not None:
+            self.standard.fit(all_numbers(seen, self.names).flatten(0, 1))
+
+    def numbers_of(self, seen: Seen) -> Tensor:
+        """All numbers side by side, (rows, time, numbers)."""
+        numbers = all_numbers(seen, self.names)
+        return numbers if self.standard is None else self.standard(numbers)
 
     def tokens(self, seen: Seen, language: Tensor) -> Tensor:
         """Each step on its own: (rows, time, …)."""
@@ -122,12 +141,13 @@ class NumberTokens(nn.Module):
 
     def __init__(self, numbers: Mapping[str, int], width: int) -> None:
         super().__init__()
-        self.names = tuple(numbers)
-        self.maps = nn.ModuleList(nn.Linear(n, width) for n in numbers.values())
+        self.widths = list(numbers.values())
+        self.maps = nn.ModuleList(nn.Linear(n, width) for n in self.widths)
 
-    def forward(self, seen: Seen) -> list[Tensor]:
-        """Each (rows, time, width)."""
-        return [m(seen[name]) for name, m in zip(self.names, self.maps, strict=True)]
+    def forward(self, numbers: Tensor) -> list[Tensor]:
+        """The numbers of all parts side by side to tokens, each (rows, time, width)."""
+        parts = torch.split(numbers, self.widths, -1)
+        return [m(part) for part, m in zip(parts, self.maps, strict=True)]
 
 
 def over_time(tensor: Tensor, steps: int) -> Tensor:
@@ -150,6 +170,9 @@ def encoded(encoder: nn.Module, pictures: Tensor, language: Tensor) -> Tensor:
 
 def all_numbers(seen: Seen, names: Sequence[str]) -> Tensor:
     """The numbers of some parts side by side, (rows, time, numbers)."""
+    if not names:
+        first = next(iter(seen.values()))
+        return first.new_empty(*first.shape[:2], 0)
     return torch.cat([seen[name] for name in names], -1)
 
 

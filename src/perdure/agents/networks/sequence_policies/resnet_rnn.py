@@ -16,7 +16,6 @@ from perdure.agents.networks.sequence_policies.base import (
     Reads,
     Seen,
     SequencePolicy,
-    all_numbers,
     encoded,
     over_time,
 )
@@ -24,7 +23,8 @@ from perdure.agents.networks.sequence_policies.base import (
 
 @dataclass(frozen=True)
 class ResNetRNNSizes:
-    """Features of a picture and of the sentence, channels of the residual networks, the LSTM, the head."""
+    """Features of a picture and of the sentence, channels of the residual networks, the LSTM, the head;
+    whether the robot's numbers are standardised, which the published ones are not."""
 
     picture: int = 64
     sentence: int = 32
@@ -32,6 +32,7 @@ class ResNetRNNSizes:
     hidden: int = 1024
     layers: int = 2
     head: int = 1024
+    standardise: bool = False
 
 
 class ResNetRNN(SequencePolicy):
@@ -44,19 +45,20 @@ class ResNetRNN(SequencePolicy):
     needs_pictures = True
     sizes: ClassVar[Mapping[str, ResNetRNNSizes]] = {
         "paper": ResNetRNNSizes(),
-        "small": ResNetRNNSizes(32, 16, (16, 32), 128, 1, 128),
+        "small": ResNetRNNSizes(32, 16, (16, 32), 128, 1, 128, True),
     }
 
     def __init__(self, reads: Reads, sizes: ResNetRNNSizes) -> None:
         super().__init__()
-        self.pictures, self.names = tuple(reads.pictures), tuple(reads.numbers)
+        self.pictures = tuple(reads.pictures)
+        numbers = self.read_numbers(reads, sizes.standardise)
         self.look_back = reads.steps
         self.encoders = nn.ModuleList(
             FilmResNet(shape[0], reads.language, sizes.picture, sizes.channels)
             for shape in reads.pictures.values()
         )
         self.sentence = nn.Linear(reads.language, sizes.sentence)
-        inputs = len(self.pictures) * sizes.picture + sum(reads.numbers.values()) + sizes.sentence
+        inputs = len(self.pictures) * sizes.picture + numbers + sizes.sentence
         self.lstm = nn.LSTM(inputs, sizes.hidden, sizes.layers, batch_first=True)
         self.head = GaussianMixtureHead(sizes.hidden, reads.actions, sizes.head)
 
@@ -64,8 +66,7 @@ class ResNetRNN(SequencePolicy):
         found, steps = [], next(iter(seen.values())).shape[1]
         for name, encoder in zip(self.pictures, self.encoders, strict=True):
             found.append(encoded(encoder, seen[name], language))
-        if self.names:
-            found.append(all_numbers(seen, self.names))
+        found.append(self.numbers_of(seen))
         return torch.cat([*found, over_time(self.sentence(language), steps)], -1)
 
     def through_time(self, tokens: Tensor) -> Tensor:

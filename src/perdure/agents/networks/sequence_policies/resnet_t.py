@@ -24,12 +24,14 @@ from perdure.agents.networks.transformer import TEMPORAL, TransformerSizes
 
 @dataclass(frozen=True)
 class ResNetTSizes:
-    """Width of a token, channels of the residual networks, the transformer, the head."""
+    """Width of a token, channels of the residual networks, the transformer, the head; whether the robot's
+    numbers are standardised, which the published ones are not."""
 
     width: int = 64
     channels: tuple[int, int] = (64, 128)
     temporal: TransformerSizes = TEMPORAL
     head: int = 1024
+    standardise: bool = False
 
 
 class ResNetT(TransformerPolicy):
@@ -38,12 +40,13 @@ class ResNetT(TransformerPolicy):
     needs_pictures = True
     sizes: ClassVar[Mapping[str, ResNetTSizes]] = {
         "paper": ResNetTSizes(),
-        "small": ResNetTSizes(32, (16, 32), TransformerSizes(2, 4, 16, 64), 128),
+        "small": ResNetTSizes(32, (16, 32), TransformerSizes(2, 4, 16, 64), 128, True),
     }
 
     def __init__(self, reads: Reads, sizes: ResNetTSizes) -> None:
         super().__init__()
         self.pictures = tuple(reads.pictures)
+        self.read_numbers(reads, sizes.standardise)
         self.encoders = nn.ModuleList(
             FilmResNet(shape[0], reads.language, sizes.width, sizes.channels)
             for shape in reads.pictures.values()
@@ -56,7 +59,7 @@ class ResNetT(TransformerPolicy):
 
     def tokens(self, seen: Seen, language: Tensor) -> Tensor:
         steps = next(iter(seen.values())).shape[1]
-        found = [over_time(self.sentence(language), steps), *self.numbers(seen)]
+        found = [over_time(self.sentence(language), steps), *self.numbers(self.numbers_of(seen))]
         for name, encoder in zip(self.pictures, self.encoders, strict=True):
             found.append(encoded(encoder, seen[name], language))
         return torch.stack(found, 2)

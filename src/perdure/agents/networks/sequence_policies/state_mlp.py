@@ -11,12 +11,10 @@ from torch import Tensor, nn
 
 from perdure.agents.networks.encoders import mlp
 from perdure.agents.networks.gaussian_mixture import GaussianMixtureHead
-from perdure.agents.networks.scaling import LEAST_STATE_STD, Standardise
 from perdure.agents.networks.sequence_policies.base import (
     Reads,
     Seen,
     SequencePolicy,
-    all_numbers,
     over_time,
 )
 
@@ -41,8 +39,7 @@ class StateMLP(SequencePolicy):
 
     def __init__(self, reads: Reads, sizes: StateMLPSizes) -> None:
         super().__init__()
-        self.names, count = tuple(reads.numbers), sum(reads.numbers.values())
-        self.standard = Standardise((count,), LEAST_STATE_STD)
+        count = self.read_numbers(reads, standardise=True)
         self.sentence = nn.Linear(reads.language, sizes.sentence)
         self.layers = mlp([count + sizes.sentence, *sizes.hidden], nn.ReLU)
         self.head = GaussianMixtureHead(
@@ -50,7 +47,7 @@ class StateMLP(SequencePolicy):
         )
 
     def tokens(self, seen: Seen, language: Tensor) -> Tensor:
-        numbers = self.standard(all_numbers(seen, self.names))
+        numbers = self.numbers_of(seen)
         told = over_time(self.sentence(language), numbers.shape[1])
         return torch.cat([numbers, told], -1)
 

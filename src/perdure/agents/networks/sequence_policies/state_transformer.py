@@ -10,12 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from perdure.agents.networks.gaussian_mixture import GaussianMixtureHead
-from perdure.agents.networks.scaling import LEAST_STATE_STD, Standardise
 from perdure.agents.networks.sequence_policies.base import (
     Reads,
     Seen,
     TransformerPolicy,
-    all_numbers,
     over_time,
 )
 from perdure.agents.networks.transformer import TEMPORAL, TransformerSizes
@@ -41,8 +39,7 @@ class StateTransformer(TransformerPolicy):
 
     def __init__(self, reads: Reads, sizes: StateTransformerSizes) -> None:
         super().__init__()
-        self.names, count = tuple(reads.numbers), sum(reads.numbers.values())
-        self.standard = Standardise((count,), LEAST_STATE_STD)
+        count = self.read_numbers(reads, standardise=True)
         self.sentence = nn.Linear(reads.language, sizes.width)
         self.state = nn.Sequential(
             nn.Linear(count, sizes.hidden), nn.ReLU(), nn.Linear(sizes.hidden, sizes.width)
@@ -51,7 +48,7 @@ class StateTransformer(TransformerPolicy):
         self.head = GaussianMixtureHead(sizes.width, reads.actions, sizes.head)
 
     def tokens(self, seen: Seen, language: Tensor) -> Tensor:
-        state = self.state(self.standard(all_numbers(seen, self.names)))
+        state = self.state(self.numbers_of(seen))
         return torch.stack([over_time(self.sentence(language), state.shape[1]), state], 2)
 
 

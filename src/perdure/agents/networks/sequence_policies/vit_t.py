@@ -29,7 +29,8 @@ SPATIAL = TransformerSizes(7, 8, 120, 256)
 @dataclass(frozen=True)
 class ViTTSizes:
     """Width of the tokens of a picture, channels and side of a patch (after the picture was halved), the
-    spatial transformer; width of the tokens of time, their transformer; the head."""
+    spatial transformer; width of the tokens of time, their transformer; the head; whether the robot's numbers
+    are standardised, which the published ones are not."""
 
     spatial_width: int = 128
     channels: int = 64
@@ -38,6 +39,7 @@ class ViTTSizes:
     width: int = 64
     temporal: TransformerSizes = TEMPORAL
     head: int = 1024
+    standardise: bool = False
 
 
 class Patches(nn.Module):
@@ -68,13 +70,14 @@ class ViTT(TransformerPolicy):
     sizes: ClassVar[Mapping[str, ViTTSizes]] = {
         "paper": ViTTSizes(),
         "small": ViTTSizes(
-            48, 16, 8, TransformerSizes(2, 4, 16, 96), 32, TransformerSizes(2, 4, 16, 64), 128
+            48, 16, 8, TransformerSizes(2, 4, 16, 96), 32, TransformerSizes(2, 4, 16, 64), 128, True
         ),
     }
 
     def __init__(self, reads: Reads, sizes: ViTTSizes) -> None:
         super().__init__()
         self.pictures = tuple(reads.pictures)
+        self.read_numbers(reads, sizes.standardise)
         self.encoders = nn.ModuleList(Patches(shape[0], sizes) for shape in reads.pictures.values())
         self.places = [_patches(name, shape, sizes.patch) for name, shape in reads.pictures.items()]
         """How many patches each picture has."""
@@ -102,7 +105,7 @@ class ViTT(TransformerPolicy):
         read = torch.cat([self.step.expand(len(read), 1, -1), read], 1)
         step = self.smaller(self.spatial(read)[:, 0]).unflatten(0, (-1, steps))
         told = over_time(self.sentence(language), steps)
-        return torch.stack([told, step, *self.numbers(seen)], 2)
+        return torch.stack([told, step, *self.numbers(self.numbers_of(seen))], 2)
 
 
 def _patches(name: str, shape: tuple[int, ...], patch: int) -> int:
