@@ -3,7 +3,8 @@ choose, meta-train and meta-test, and derive single-task experts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +28,11 @@ from perdure.types import (
 )
 
 WHEN = ("before", "between", "after")
+
+
+def about_of(builder: Callable[..., Curriculum]) -> str:
+    """What a curriculum is about: the first words of its builder's description."""
+    return (inspect.getdoc(builder) or "").split("\n\n")[0].replace("\n", " ")
 
 
 def interleave(

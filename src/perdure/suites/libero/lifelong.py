@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from perdure.curricula import about_of
 from perdure.errors import CurriculumError, UnknownName
 from perdure.suites.libero.phrasing import REPHRASED
-from perdure.suites.libero.protocols import about_of, chosen_for, names_in_order, tasks_of
+from perdure.suites.libero.protocols import chosen_for, names_in_order, tasks_of
 from perdure.suites.libero.tasks import find, located, names_of
 from perdure.types import Block, Curriculum, Exposure, Task, evaluate, learn
 

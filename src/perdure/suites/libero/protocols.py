@@ -8,11 +8,10 @@ values, and any parameter of the tasks, can be given to change it.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from perdure.curricula import interleave
+from perdure.curricula import about_of, interleave
 from perdure.errors import CurriculumError
 from perdure.protocol import EvalProtocol
 from perdure.suites._evaluation import chosen_protocol, task_parameters
@@ -178,11 +177,6 @@ def _evaluation(
         about=about_of(CURRICULA[f"eval-{name}"]),
         protocol=chosen,
     )
-
-
-def about_of(builder: Callable[..., Curriculum]) -> str:
-    """The first words of a builder's description, as the curriculum's."""
-    return (inspect.getdoc(builder) or "").split("\n\n")[0].replace("\n", " ")
 
 
 CURRICULA: Mapping[str, Callable[..., Curriculum]] = {

@@ -9,10 +9,10 @@ What a task takes as a parameter is given to it, the rest is between environment
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from perdure.curricula import about_of
 from perdure.errors import CurriculumError, UnknownName
 from perdure.protocol import EvalProtocol
 from perdure.suites._evaluation import chosen_protocol, task_parameters
@@ -133,7 +133,7 @@ def _evaluation(
     return Curriculum(
         where,
         (evaluate(*(Exposure(t, chosen["episodes"]) for t in made)),),
-        about=(inspect.getdoc(CURRICULA[f"eval-{name}"]) or "").split("\n\n")[0],
+        about=about_of(CURRICULA[f"eval-{name}"]),
         protocol=chosen,
     )
 

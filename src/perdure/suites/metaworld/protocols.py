@@ -18,19 +18,28 @@ episodes to adapt in, is evaluated, and what it taught is taken back.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from perdure.curricula import (
     MetaBudget,
+    about_of,
     interleave,
     meta_learning,
     online_meta_learning,
     tasks_in_turn,
 )
-from perdure.errors import CurriculumError, UnknownName
+from perdure.errors import CurriculumError
 from perdure.seeds import rng_for
+from perdure.suites.metaworld.protocol_parts import (
+    NOTHING_ELSE,
+    Seen,
+    budget_of,
+    known,
+    numbered,
+    preset_of,
+    shows,
+    task_named,
+)
 from perdure.suites.metaworld.tasks import (
     CW10,
     GOALS,
@@ -45,12 +54,8 @@ from perdure.suites.metaworld.tasks import (
 )
 from perdure.types import Curriculum, Exposure, Task, evaluate, learn
 
-PRESETS: dict[str, dict[str, Any]] = {
-    "current": {"horizon": 500, "goals": "set"},
-    "paper": {"horizon": 150, "goals": "fixed"},
-}
 
-
+@shows
 def mt1(
     task: str = "reach",
     preset: str = "current",
@@ -59,16 +64,14 @@ def mt1(
     episodes: int = 50,
     goal_seed: int = 0,
     horizon: int | None = None,
-    observation: str = "state",
-    size: int = 84,
-    camera: str = "corner2",
+    seen: Seen = NOTHING_ELSE,
 ) -> Curriculum:
     """One task with many goals, which are observed."""
-    seen = _seen(observation, size, camera)
-    budget = _budget(steps, rounds, episodes)
+    budget = budget_of(steps, rounds, episodes)
     return _multi("mt1", "MT1", [task], preset, budget, goal_seed, horizon, seen)
 
 
+@shows
 def mt(
     tasks: Sequence[str] = ("reach", "drawer-close", "window-close"),
     preset: str = "current",
@@ -78,22 +81,20 @@ def mt(
     goal_seed: int = 0,
     horizon: int | None = None,
     one_hot: bool = True,
-    observation: str = "state",
-    size: int = 84,
-    camera: str = "corner2",
+    seen: Seen = NOTHING_ELSE,
 ) -> Curriculum:
     """Any tasks side by side, each with its goals of MT1; steps are for each task.
 
     Without the one-hot, only agents that read the task's name can tell tasks apart.
     """
-    seen = _seen(observation, size, camera)
-    budget = _budget(steps, rounds, episodes)
+    budget = budget_of(steps, rounds, episodes)
     return _multi("mt", "MT1", tasks, preset, budget, goal_seed, horizon, seen, one_hot)
 
 
 def _multi_task(name: str, tasks: Sequence[str], about: str) -> Callable[..., Curriculum]:
     """A benchmark of fixed tasks side by side."""
 
+    @shows
     def protocol(
         preset: str = "current",
         steps: int = 2_000_000,
@@ -101,12 +102,9 @@ def _multi_task(name: str, tasks: Sequence[str], about: str) -> Callable[..., Cu
         episodes: int = 50,
         goal_seed: int = 0,
         horizon: int | None = None,
-        observation: str = "state",
-        size: int = 84,
-        camera: str = "corner2",
+        seen: Seen = NOTHING_ELSE,
     ) -> Curriculum:
-        budget = _budget(steps, rounds, episodes)
-        seen = _seen(observation, size, camera)
+        budget = budget_of(steps, rounds, episodes)
         return _multi(name, name.upper(), tasks, preset, budget, goal_seed, horizon, seen)
 
     protocol.__doc__ = f"{about} side by side, each with a one-hot; steps are for each task."
@@ -118,6 +116,7 @@ def _meta_learning(
 ) -> Callable[..., Curriculum]:
     """A benchmark of tasks to learn from and others to adapt to."""
 
+    @shows
     def protocol(
         preset: str = "current",
         steps: int = 2_000_000,
@@ -128,18 +127,16 @@ def _meta_learning(
         goal_seed: int = 0,
         trial: int = 10,
         horizon: int | None = None,
-        observation: str = "state",
-        size: int = 84,
-        camera: str = "corner2",
+        seen: Seen = NOTHING_ELSE,
     ) -> Curriculum:
         budget = MetaBudget(steps, rounds, trial, shots, episodes)
-        seen = _seen(observation, size, camera)
         return _meta(name, train, test, preset, budget, goals, goal_seed, horizon, seen)
 
     protocol.__doc__ = about
     return protocol
 
 
+@shows
 def ml1(
     task: str = "reach",
     preset: str = "current",
@@ -151,19 +148,17 @@ def ml1(
     goal_seed: int = 0,
     trial: int = 10,
     horizon: int | None = None,
-    observation: str = "state",
-    size: int = 84,
-    camera: str = "corner2",
+    seen: Seen = NOTHING_ELSE,
 ) -> Curriculum:
     """Learn to adapt to goals of one task: 50 to learn from, others to adapt to, 10 in the paper and 50
     today."""
     budget = MetaBudget(steps, rounds, trial, shots, episodes)
     if goals is None:
         goals = 10 if preset == "paper" else GOALS
-    seen = _seen(observation, size, camera)
     return _meta("ml1", [task], [task], preset, budget, goals, goal_seed, horizon, seen)
 
 
+@shows
 def online(
     tasks: Sequence[str] = MT10,
     preset: str = "current",
@@ -176,87 +171,78 @@ def online(
     trial: int = 10,
     horizon: int | None = None,
     seed: int = 0,
-    observation: str = "state",
-    size: int = 84,
-    camera: str = "corner2",
+    seen: Seen = NOTHING_ELSE,
 ) -> Curriculum:
     """Online meta-learning: tasks come one by one, in another order in each lifetime, each until its
     success after adapting is at least the threshold or its steps are used up. Goals are hidden."""
-    params = _preset("online", preset)
+    params = preset_of("online", preset)
     params |= {"goals": "set", "benchmark_seed": goal_seed, "hide_goal": True}
-    params |= _seen(observation, size, camera)
+    params |= seen
     if horizon is not None:
         params["horizon"] = horizon
-    names = _known("online", tasks)
+    names = known("online", tasks)
     came = [names[k] for k in rng_for(seed, "online").permutation(len(names))]
     return online_meta_learning(
         "metaworld/online",
-        [_task(n, benchmark="MT1", **params) for n in came],
+        [task_named(n, benchmark="MT1", **params) for n in came],
         MetaBudget(steps, trial=trial, shots=shots, episodes=episodes),
         threshold=threshold,
         chunk=chunk,
-        about=_about(online),
+        about=about_of(online),
     )
 
 
+@shows
 def cw10(
     steps: int = 1_000_000,
     episodes: int = 10,
     horizon: int = 200,
-    observation: str = "state",
-    size: int = 84,
-    camera: str = "corner2",
+    seen: Seen = NOTHING_ELSE,
 ) -> Curriculum:
     """Continual World: ten tasks in turn."""
-    seen = _seen(observation, size, camera)
     return _in_turn("cw10", CW10, steps, episodes, horizon, seen)
 
 
+@shows
 def cw20(
     steps: int = 1_000_000,
     episodes: int = 10,
     horizon: int = 200,
-    observation: str = "state",
-    size: int = 84,
-    camera: str = "corner2",
+    seen: Seen = NOTHING_ELSE,
 ) -> Curriculum:
     """Continual World: its ten tasks in turn, twice."""
-    seen = _seen(observation, size, camera)
     return _in_turn("cw20", CW10, steps, episodes, horizon, seen, repeats=2)
 
 
+@shows
 def sequence(
     tasks: Sequence[str] = ("drawer-close", "window-close", "button-press-topdown"),
     steps: int = 50_000,
     episodes: int = 20,
     horizon: int = 200,
     repeats: int = 1,
-    observation: str = "state",
-    size: int = 84,
-    camera: str = "corner2",
+    seen: Seen = NOTHING_ELSE,
 ) -> Curriculum:
     """Any tasks in turn."""
-    seen = _seen(observation, size, camera)
-    names = _known("sequence", tasks)
+    names = known("sequence", tasks)
     return _in_turn("sequence", names, steps, episodes, horizon, seen, repeats)
 
 
+@shows
 def cw10_bc(
     epochs: int = 25,
     demonstrations: int = 40,
     episodes: int = 5,
     horizon: int = 200,
-    observation: str = "state",
-    size: int = 84,
-    camera: str = "corner2",
+    seen: Seen = NOTHING_ELSE,
 ) -> Curriculum:
     """Lifelong imitation: Continual World's ten tasks in turn from expert demonstrations, evaluated
     by playing them."""
-    seen = _seen(observation, size, camera)
-    tasks = _numbered(CW10, horizon=horizon, demonstrations=demonstrations, **seen)
-    return _imitated("cw10-bc", tasks, epochs, episodes, _about(cw10_bc))
+    tasks = numbered(CW10, horizon=horizon, demonstrations=demonstrations, **seen)
+    return _imitated("cw10-bc", tasks, epochs, episodes, about_of(cw10_bc))
 
 
+@shows
 def sequence_bc(
     tasks: Sequence[str] = ("hammer", "faucet-close", "handle-press-side", "window-close"),
     epochs: int = 25,
@@ -264,15 +250,12 @@ def sequence_bc(
     episodes: int = 5,
     horizon: int = 200,
     repeats: int = 1,
-    observation: str = "state",
-    size: int = 84,
-    camera: str = "corner2",
+    seen: Seen = NOTHING_ELSE,
 ) -> Curriculum:
     """Lifelong imitation of any tasks in turn from expert demonstrations, evaluated by playing them."""
-    seen = _seen(observation, size, camera)
-    names = _known("sequence-bc", tasks)
-    found = _numbered(names, horizon=horizon, demonstrations=demonstrations, **seen)
-    return _imitated("sequence-bc", found * repeats, epochs, episodes, _about(sequence_bc))
+    names = known("sequence-bc", tasks)
+    found = numbered(names, horizon=horizon, demonstrations=demonstrations, **seen)
+    return _imitated("sequence-bc", found * repeats, epochs, episodes, about_of(sequence_bc))
 
 
 def _imitated(
@@ -285,33 +268,19 @@ def _imitated(
     return Curriculum(f"metaworld/{name}", interleave(blocks, evaluation), about=about)
 
 
+@shows
 def mt10_bc(
     epochs: int = 30,
     demonstrations: int = 40,
     episodes: int = 20,
     horizon: int = 200,
-    observation: str = "state",
-    size: int = 84,
-    camera: str = "corner2",
+    seen: Seen = NOTHING_ELSE,
 ) -> Curriculum:
     """Imitation of ten experts side by side, evaluated by playing on unseen goals."""
-    seen = _seen(observation, size, camera)
-    tasks = _numbered(MT10, horizon=horizon, demonstrations=demonstrations, **seen)
+    tasks = numbered(MT10, horizon=horizon, demonstrations=demonstrations, **seen)
     block = learn(*(Exposure(t, epochs, "epochs") for t in tasks), parallel=True)
     evaluation = evaluate(*(Exposure(t, episodes) for t in tasks), parallel=True)
-    return Curriculum("metaworld/mt10-bc", interleave([block], evaluation), about=_about(mt10_bc))
-
-
-def _seen(observation: str, size: int, camera: str) -> dict[str, Any]:
-    """What a task shows, where that is not its state."""
-    if observation == "state":
-        return {}
-    return {"observation": observation, "size": size, "camera": camera}
-
-
-def _budget(steps: int, rounds: int, episodes: int) -> MetaBudget:
-    """Of learning in rounds, every episode a trial."""
-    return MetaBudget(steps, rounds, trial=1, episodes=episodes)
+    return Curriculum("metaworld/mt10-bc", interleave([block], evaluation), about=about_of(mt10_bc))
 
 
 def _multi(
@@ -322,23 +291,23 @@ def _multi(
     budget: MetaBudget,
     goal_seed: int,
     horizon: int | None,
-    seen: Mapping[str, Any],
+    seen: Seen,
     one_hot: bool = True,
 ) -> Curriculum:
-    params = {**_preset(name, preset), **seen}
+    params = {**preset_of(name, preset), **seen}
     if horizon is not None:
         params["horizon"] = horizon
     if params["goals"] == "set":
         params |= {"benchmark": benchmark, "benchmark_seed": goal_seed}
-    names = _known(name, names)
+    names = known(name, names)
     if one_hot and len(names) > 1:
-        tasks = _numbered(names, **params)
+        tasks = numbered(names, **params)
     else:
-        tasks = [_task(n, **params) for n in names]
+        tasks = [task_named(n, **params) for n in names]
     blocks = budget.learning(f"metaworld/{name}", tasks)
     evaluation = evaluate(*(Exposure(t, budget.episodes) for t in tasks), parallel=True)
     return Curriculum(
-        f"metaworld/{name}", interleave(blocks, evaluation), about=_about(CURRICULA[name])
+        f"metaworld/{name}", interleave(blocks, evaluation), about=about_of(CURRICULA[name])
     )
 
 
@@ -351,23 +320,23 @@ def _meta(
     goals: int,
     goal_seed: int,
     horizon: int | None,
-    seen: Mapping[str, Any],
+    seen: Seen,
 ) -> Curriculum:
-    params = {**_preset(name, preset), **seen}
+    params = {**preset_of(name, preset), **seen}
     if not 1 <= goals <= GOALS:
         raise CurriculumError(f"metaworld/{name}: goals must be from 1 to {GOALS}, got {goals}")
     params |= {"goals": "set", "benchmark_seed": goal_seed, "hide_goal": True}
     if horizon is not None:
         params["horizon"] = horizon
     benchmark = name.upper()
-    tasks = [_task(n, benchmark=f"{benchmark}-train", **params) for n in _known(name, train)]
+    tasks = [task_named(n, benchmark=f"{benchmark}-train", **params) for n in known(name, train)]
     # To adapt is to find out where one goal is, so each goal is a variant and a block of its own.
     tests = [
         Task("metaworld", n, f"goal{g}", {"benchmark": f"{benchmark}-test", "goal": g, **params})
-        for n in _known(name, test)
+        for n in known(name, test)
         for g in range(goals)
     ]
-    return meta_learning(f"metaworld/{name}", tasks, tests, budget, _about(CURRICULA[name]))
+    return meta_learning(f"metaworld/{name}", tasks, tests, budget, about_of(CURRICULA[name]))
 
 
 def _in_turn(
@@ -376,51 +345,18 @@ def _in_turn(
     steps: int,
     episodes: int,
     horizon: int,
-    seen: Mapping[str, Any],
+    seen: Seen,
     repeats: int = 1,
 ) -> Curriculum:
     return tasks_in_turn(
         f"metaworld/{name}",
-        _numbered(names, horizon=horizon, **seen),
+        numbered(names, horizon=horizon, **seen),
         amount=steps,
         unit="steps",
         episodes=episodes,
         repeats=repeats,
-        about=_about(CURRICULA[name]),
+        about=about_of(CURRICULA[name]),
     )
-
-
-def _numbered(names: Sequence[str], **params: Any) -> list[Task]:
-    """Tasks that say by a one-hot which of them they are."""
-    return [_task(n, one_hot=[k, len(names)], **params) for k, n in enumerate(names)]
-
-
-def _task(name: str, **params: Any) -> Task:
-    return Task("metaworld", name, params=params)
-
-
-def _known(curriculum: str, names: object) -> list[str]:
-    if isinstance(names, str) or not isinstance(names, Sequence) or not names:
-        raise CurriculumError(
-            f"metaworld/{curriculum}: tasks must be a list of names, as in [reach, push] with each "
-            f"name in quotes, got {names!r}"
-        )
-    for name in names:
-        if name not in NAMES:
-            raise UnknownName("metaworld task", str(name), NAMES)
-    if len(set(names)) < len(names):
-        raise CurriculumError(f"metaworld/{curriculum}: a task is named twice; use repeats")
-    return list(names)
-
-
-def _preset(curriculum: str, preset: str) -> dict[str, Any]:
-    if preset not in PRESETS:
-        raise UnknownName(f"preset of metaworld/{curriculum}", str(preset), PRESETS)
-    return dict(PRESETS[preset])
-
-
-def _about(builder: Callable[..., Curriculum]) -> str:
-    return (inspect.getdoc(builder) or "").split("\n\n")[0].replace("\n", " ")
 
 
 CURRICULA: Mapping[str, Callable[..., Curriculum]] = {
