@@ -17,6 +17,7 @@ of 64 pixels), a small network, fewer epochs and episodes. What it costs stands 
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -143,6 +144,18 @@ def command(part: Part, out: Path, lifetimes: int, more: Sequence[str]) -> list[
     return ["run", part.curriculum, *chosen, *where, *more]
 
 
+def run(words: Sequence[str]) -> None:
+    """Run a command; whoever ends the study ends it too."""
+    with subprocess.Popen(words) as process:
+        try:
+            code = process.wait()
+        except BaseException:
+            process.terminate()
+            raise
+    if code:
+        sys.exit(code)
+
+
 def scores(run: Path) -> Mapping[str, Mapping[str, list[float]]]:
     """Metric, agent: a value a lifetime."""
     histories, failed = read_all(sources.find(run, (), None))
@@ -197,6 +210,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", help="some of its parts, by name")
     parser.add_argument("--plan", action="store_true", help="print its commands and run nothing")
     given, more = parser.parse_known_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     out = Path(given.out or f"runs/libero-{given.study}-{given.scale}")
     parts = STUDIES[given.study](given.demos, given.scale == "small")
     chosen = [p for p in parts if not given.only or p.name in given.only]
@@ -208,7 +222,7 @@ def main() -> None:
         if given.plan:
             print("perdure " + " ".join(f"'{w}'" if set(w) & set("[],= ") else w for w in words))
             continue
-        subprocess.run([sys.executable, "-m", "perdure", *words], check=True)
+        run([sys.executable, "-m", "perdure", *words])
         done[part.name] = scores(out / part.name)
     for name, found in done.items():
         print(f"\n{table(name, found)}")
