@@ -280,3 +280,31 @@ def test_an_expert_sees_what_the_simulation_is(demos):
         assert np.allclose(expert.world.position(name), simulation.model.body_pos[number])
     closed = Relation("close", ("microwave_1",))
     assert expert.world.holds(closed) == simulation.predicates.holds(closed) is False
+
+
+def test_points_in_solids_are_those_that_each_solid_says():
+    """Solids that are elsewhere are left out of the search; turned ones and cylinders too."""
+    rng = np.random.default_rng(3)
+    turns, _ = np.linalg.qr(rng.standard_normal((40, 3, 3)))
+    shapes = Solids(
+        rng.uniform(-0.5, 0.5, (40, 3)),
+        turns,
+        rng.uniform(0.01, 0.2, (40, 3)),
+        rng.random(40) < 0.3,
+    )
+    for width, margin in ((1.0, 0.0), (0.1, 0.02), (0.02, -0.005)):
+        points = rng.uniform(-0.5, 0.5, 3) + rng.uniform(-width, width, (300, 3))
+        each = np.zeros((40, 300), bool)
+        for k in range(40):
+            local = np.abs((points - shapes.middles[k]) @ shapes.axes[k])
+            half = shapes.halves[k] + margin
+            flat = (
+                np.hypot(local[:, 0], local[:, 1]) < half[0]
+                if shapes.round[k]
+                else (local[:, :2] < half[:2]).all(1)
+            )
+            each[k] = flat & (local[:, 2] < half[2])
+        assert np.array_equal(shapes.inside(points, margin), each.any(0))
+    low, high = shapes.extent()
+    ends = shapes.corners().reshape(-1, 3)
+    assert low == pytest.approx(ends.min(0)) and high == pytest.approx(ends.max(0))

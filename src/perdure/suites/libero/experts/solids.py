@@ -16,6 +16,8 @@ from perdure.types import Array
 
 SPACING = 0.007
 """Metres between sampled points."""
+SIGNS = np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, -1).T
+"""Of the eight corners of a box."""
 LARGE = 0.3
 """Half an edge from which a solid is a table or a floor: its surface is not sampled."""
 
@@ -49,6 +51,17 @@ class Solids:
         """Which of the points are in one of the solids, or nearer to it than the margin."""
         if not len(self) or not len(points):
             return np.zeros(len(points), bool)
+        return self._touched(points, margin)._holds(points, margin)
+
+    def _touched(self, points: Array, margin: float) -> Solids:
+        """Those whose upright boxes meet the one around the points: most are elsewhere, and to look for
+        that costs a tenth of asking them about each point."""
+        reach = self._reach(margin)
+        apart = (self.middles - reach > points.max(0)) | (self.middles + reach < points.min(0))
+        near = ~apart.any(1)
+        return self if near.all() else self.take(near)
+
+    def _holds(self, points: Array, margin: float) -> Array:
         away = points[None] - self.middles[:, None]
         local = np.abs(away @ self.axes)
         within = local < (self.halves + margin)[:, None]
@@ -60,16 +73,19 @@ class Solids:
 
     def corners(self) -> Array:
         """Eight of each: n × 8 × 3."""
-        signs = np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, -1).T
         ends: Array = self.middles[:, None] + np.einsum(
-            "nij,nkj->nki", self.axes, signs[None] * self.halves[:, None]
+            "nij,nkj->nki", self.axes, SIGNS * self.halves[:, None]
         )
         return ends
 
     def extent(self) -> tuple[Array, Array]:
         """The least and the greatest coordinates."""
-        ends = self.corners().reshape(-1, 3)
-        return ends.min(0), ends.max(0)
+        reach = self._reach(0.0)
+        return (self.middles - reach).min(0), (self.middles + reach).max(0)
+
+    def _reach(self, margin: float) -> Array:
+        """How far each, with a margin, goes from its middle along the world's axes: n × 3."""
+        return np.asarray((np.abs(self.axes) * (self.halves + margin)[:, None]).sum(-1))
 
     def surface(self, spacing: float = SPACING) -> Array:
         """Points on the surfaces of those that are not large."""
