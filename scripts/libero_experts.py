@@ -11,6 +11,8 @@ import importlib.metadata
 import json
 import time
 from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 from perdure.registry import suite
@@ -45,29 +47,40 @@ def played(log: Path) -> dict[tuple[str, str, int], dict]:
     return {(r["look"], r["task"], r["state"]): r for r in rows}
 
 
-def play(names: list[str], look: str, states: int, horizon: int, log: Path) -> None:
+def play(
+    names: list[str], look: str, states: int, horizon: int, log: Path, workers: int = 1
+) -> None:
     """Play what has not been played."""
     done = played(log)
-    for name in names:
-        missing = [k for k in range(states) if (look, name, k) not in done]
-        if not missing:
-            continue
-        params = {"cameras": [], "solves": 1, "horizon": horizon, "look": look}
-        env = suite("libero").env(Task("libero", name, params=params)).unwrapped
-        for k in missing:
-            began = time.process_time()
-            attempt = solve(env, seed=k, options={"episode": k})
-            goal = env.problem.goal
-            left = [str(r) for r in goal if not env.simulation.predicates.holds(r)]
-            row = {
-                "look": look, "task": name, "state": k, "won": attempt.success,
-                "steps": len(attempt.actions), "left": left,
-                "cpu": round(time.process_time() - began, 2), "horizon": horizon,
-            }  # fmt: skip
-            with log.open("a") as file:
-                file.write(json.dumps(row) + "\n")
-            print(name, k, "won" if attempt.success else f"lost: {', '.join(left)}", flush=True)
-        env.close()
+    missing = {n: [k for k in range(states) if (look, n, k) not in done] for n in names}
+    tasks = [(n, look, missing[n], horizon, log) for n in names if missing[n]]
+    if workers == 1:
+        for task in tasks:
+            play_task(*task)
+        return
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        for future in [pool.submit(play_task, *task) for task in tasks]:
+            future.result()
+
+
+def play_task(name: str, look: str, states: list[int], horizon: int, log: Path) -> None:
+    """Play some episodes of a task; each is a line of the log, written at once."""
+    params = {"cameras": [], "solves": 1, "horizon": horizon, "look": look}
+    env = suite("libero").env(Task("libero", name, params=params)).unwrapped
+    for k in states:
+        began = time.process_time()
+        attempt = solve(env, seed=k, options={"episode": k})
+        goal = env.problem.goal
+        left = [str(r) for r in goal if not env.simulation.predicates.holds(r)]
+        row = {
+            "look": look, "task": name, "state": k, "won": attempt.success,
+            "steps": len(attempt.actions), "left": left,
+            "cpu": round(time.process_time() - began, 2), "horizon": horizon,
+        }  # fmt: skip
+        with log.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        print(name, k, "won" if attempt.success else f"lost: {', '.join(left)}", flush=True)
+    env.close()
 
 
 def page(log: Path) -> str:
@@ -128,13 +141,14 @@ def main() -> None:
     parser.add_argument("--lists", default=",".join(LISTS), help="lists or tasks, with commas")
     parser.add_argument("--horizon", type=int, default=600)
     parser.add_argument("--log", type=Path, default=LOG)
+    parser.add_argument("--workers", type=int, default=1, help="processes, a task each")
     parser.add_argument("--page", action="store_true", help="only write the page")
     given = parser.parse_args()
     names = [
         n for part in given.lists.split(",") for n in (names_of(part) if part in LISTS else (part,))
     ]
     if not given.page:
-        play(names, given.look, given.states, given.horizon, given.log)
+        play(names, given.look, given.states, given.horizon, given.log, given.workers)
     # What was written by hand below the tables stays.
     _, mark, notes = (PAGE.read_text() if PAGE.exists() else "").partition("\n## ")
     PAGE.write_text(page(given.log) + mark + notes)
