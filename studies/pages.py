@@ -11,7 +11,7 @@ slots where they stand:
     <!-- table RUN metric metric … -->     agents × metrics, mean ± half the 95 % interval
     <!-- tasks RUN metric -->              agents × tasks
     <!-- ends RUN measure -->              agents × tasks: right after learning → at the end
-    <!-- rounds RUN measure -->            lifetimes × evaluations, of runs of a single task
+    <!-- rounds RUN measure [unit] -->     lifetimes × evaluations, of runs of a single task, by steps or minibatches
     <!-- openloris RUN FACTOR -->          Accuracy, BWT, FWT, Over-all, the published ones beside
     <!-- curves RUN measure -->            a figure of learning, one panel a task
     <!-- kept RUN -->                      a figure: agents × tasks, right after learning and at the end
@@ -166,14 +166,15 @@ def ends(page: Page, run: Path, measure: str) -> str:
     return grid(["agent", *task_labels(names).values(), "mean"], rows)
 
 
-def rounds(page: Page, run: Path, measure: str) -> str:
-    """Lifetimes × evaluations, by the steps learned before them."""
+def rounds(page: Page, run: Path, measure: str, unit: str = "steps") -> str:
+    """Lifetimes × evaluations, by the steps or minibatches learned before them."""
     rows, head = [], ["lifetime"]
     for history in read_run(Run(run)):
         matrix = evaluation_matrix(history, measure)
-        steps = np.where(history.learning, history.steps, 0)
-        taken = [int(steps[history.block < block].sum()) for block in matrix.blocks]
-        head = ["lifetime", *(f"{n:,} steps" for n in taken)]
+        each = history.steps if unit == "steps" else np.ones(len(history), np.int64)
+        learned = np.where(history.learning, each, 0)
+        taken = [int(learned[history.block < block].sum()) for block in matrix.blocks]
+        head = ["lifetime", *(f"{n:,} {unit}" for n in taken)]
         rows.append([f"{history.agent}/{history.seed}", *map(mean_of, matrix.values)])
     return grid(head, rows)
 
