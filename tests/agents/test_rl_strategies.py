@@ -185,6 +185,33 @@ def test_packnet_prunes_the_policy_alone_and_fixes_a_head_with_its_task():
     assert (head[:, 0] == 1).all() and (head[:, 1] == 0).all(), "a's head is a's, b's is free"
 
 
+def test_packnet_learns_again_with_critics_that_go_on_learning():
+    """By critics that stand still a policy would find their mistakes: they learn on, and all of the policy
+    that is not the task's stays."""
+    space = spaces.Box(-1, 1, (2,), np.float32)
+    setup = Setup(space, space, 1, 0, ("a", "b"))
+    agent = make_agent(
+        Spec.parse("packnet+sac,hidden=[8,8],multihead=true,retrain=3,memory=20,start=0"), setup
+    )
+    keep, named = agent.strategy, agent.learner.parameters()
+    one, none, rng = np.zeros(1, int), np.zeros(0, bool), np.random.default_rng(0)
+    agent.enter(Context("learn", True, 0, ("a",), one, none, "task"))
+    for _ in range(20):
+        obs, after = rng.uniform(-1, 1, (2, 1, 2)).astype(np.float32)
+        ctx = Context("learn", True, 0, ("a",), one, np.zeros(1, bool), "")
+        ended = np.zeros(1, bool)
+        agent.learn(Transitions(obs, agent.act(obs, ctx), np.ones(1), ended, ended, after), ctx)
+    before = {name: p.detach().clone() for name, p in named.items()}
+    agent.enter(Context("learn", True, 0, ("b",), one, none, "task"))
+    owner = dict(zip(named, keep.owner.split([p.numel() for p in named.values()]), strict=True))
+    for name, p in named.items():
+        if name.startswith(("critics", "log_alpha")):
+            moved = p != before[name]
+            assert moved.any(), f"{name} stood still"
+    free = owner["actor.weights.1"].view_as(named["actor.weights.1"]) == 0
+    assert (named["actor.weights.1"][free] == 0).all(), "what was pruned does not grow again"
+
+
 def test_lwf_holds_the_old_heads_and_not_the_new_one():
     space = spaces.Box(-1, 1, (2,), np.float32)
     setup = Setup(space, space, 1, 0, ("a", "b", "c"))

@@ -238,10 +238,13 @@ class SACAgent(TorchLearner):
         self.collect(NewRows(count, at))
 
     def update(self, progress: float = 0.0) -> Measures:
-        """Learn one minibatch, and let the target follow. ``progress`` is the part of the exposure
-        that is done."""
+        """Learn one minibatch. ``progress`` is the part of the exposure that is done."""
         self.optimizer.advance(progress)
-        measures = self.descend(self.sample())
+        return self.descend(self.sample())
+
+    def descend(self, batch: Minibatch) -> dict[str, float]:
+        """One step, after which the target follows; also where a strategy learns rows once more."""
+        measures = super().descend(batch)
         self.target.lerp_(self.optimizer.weights[self.followed], self.settings.tau)
         return measures
 

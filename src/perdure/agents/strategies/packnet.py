@@ -81,6 +81,7 @@ class PackNet(Strategy):
         """Which weights may not move now, and their values."""
         self.layers, self.others, self.norms = _layers(learner)
         self.head_of = _heads(learner)
+        self.steering = _steering(learner)
 
     def begin(self) -> None:
         self.seen.clear()
@@ -162,7 +163,7 @@ class PackNet(Strategy):
         self._fix(self.owner > 0)
 
     def _fix(self, fixed: Tensor) -> None:
-        self.fixed = fixed
+        self.fixed = fixed & ~self.steering
         self.held.copy_(self.learner.optimizer.weights)
 
     def number(self, task: str) -> int:
@@ -242,6 +243,16 @@ def _layers(learner: TorchLearner) -> tuple[list[slice], list[slice], list[nn.Mo
         else:
             others.append(where)
     return layers, others, norms
+
+
+def _steering(learner: TorchLearner) -> Tensor:
+    """Which weights only steer learning. They are free at all times: a policy that is learned again by
+    critics that stand still would find their mistakes."""
+    parts = [
+        torch.full((p.numel(),), name.startswith(learner.non_policy_parameters), device=p.device)
+        for name, p in learner.parameters().items()
+    ]
+    return torch.cat(parts)
 
 
 def _heads(learner: TorchLearner) -> Tensor:
