@@ -174,10 +174,9 @@ def _open_itself(path: str, flags: int) -> int:
 def refuse_links(base: Path, path: Path) -> None:
     """StoreError if any folder from below ``base`` to ``path`` is a link: what is in it is not part
     of the run, and would be read, or deleted, elsewhere."""
+    # As text: this is asked for every object that is read.
     here = str(base)
-    for part in path.relative_to(
-        base
-    ).parts:  # As text: this is asked for every object that is read.
+    for part in path.relative_to(base).parts:
         here = f"{here}/{part}"
         if os.path.islink(here):
             raise linked(Path(here))
