@@ -7,13 +7,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from perdure.agents.networks.tensors import CACHE
+
 
 class _Recurrence(torch.autograd.Function):
     """h_t from h_{t−1} and the projected inputs, for all steps.
 
     Autograd would write down some twenty operations for each step, and go through them again. Here
-    what a step needs for its gradient is kept in stacks, all that is independent of the gradient is
-    computed for all steps at once, and the gradient of the weights is one product.
+    what a step needs for its gradient is kept in stacks, and on the way back all but the gradient of h
+    itself is computed for many steps at once: as many as stay in a core's cache.
     """
 
     generate_vmap_rule = True
@@ -27,13 +29,12 @@ class _Recurrence(torch.autograd.Function):
         width = weight.shape[1]
         turned = weight.t()
         h = memory
-        before, gates, candidates, recurrent, out = [], [], [], [], []
+        gates, candidates, recurrent, out = [], [], [], []
         to_gates, to_candidate = (
             p.unbind(0) for p in torch.split(projected, [2 * width, width], 2)
         )
         for now, new, kept in zip(to_gates, to_candidate, keep.unbind(0), strict=True):
             h = h * kept
-            before.append(h)
             from_h, part = torch.split(torch.addmm(bias, h, turned), [2 * width, width], 1)
             gate = (now + from_h).sigmoid_()
             reset, update = gate.chunk(2, 1)
@@ -43,41 +44,54 @@ class _Recurrence(torch.autograd.Function):
             candidates.append(candidate)
             recurrent.append(part)
             out.append(h)
-        stacks = (torch.stack(s) for s in (before, gates, candidates, recurrent))
+        stacks = (torch.stack(s) for s in (gates, candidates, recurrent))
         return (torch.stack(out), h, *stacks)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, ...]) -> None:
         """Keep what the gradient needs."""
-        _, _, keep, weight, _ = inputs
+        _, memory, keep, weight, _ = inputs
         ctx.mark_non_differentiable(*output[2:])
-        ctx.save_for_backward(keep, weight, *output[2:])
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(memory, keep, weight, output[0], *output[2:])
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         """From the last step to the first."""
-        keep, weight, before, gates, candidates, recurrent = ctx.saved_tensors
+        memory, keep, weight, out, gates, candidates, recurrent = ctx.saved_tensors
         seen, last = grads[:2]
         width = weight.shape[1]
-        reset, update = gates[..., :width], gates[..., width:]
-        to_candidate = (1 - update) * (1 - candidates * candidates)
-        to_update = (before - candidates) * update * (1 - update)
-        to_reset = to_candidate * recurrent * reset * (1 - reset)
-        # What the gradient of h_t is multiplied by for the three parts of the product with h_{t−1}.
-        parts = torch.stack([to_reset, to_update, to_candidate * reset], 2)
-        arrived, rows, d = [], [], last
-        backwards = (s.unbind(0)[::-1] for s in (seen, parts, update, keep))
-        for given, part, stays, kept in zip(*backwards, strict=True):
-            d = d + given
-            row = (d.unsqueeze(1) * part).flatten(1)
-            arrived.append(d)
-            rows.append(row)
-            d = torch.addmm(d * stays, row, weight).mul_(kept)
-        inner = torch.stack(rows[::-1])
-        flat = inner.flatten(0, 1)
-        new = torch.stack(arrived[::-1]) * to_candidate
-        projected = torch.cat([inner[..., : 2 * width], new], 2)
-        return projected, d, None, flat.t() @ before.flatten(0, 1), flat.sum(0)
+        d = torch.zeros_like(memory) if last is None else last
+        before = torch.cat([memory.unsqueeze(0), out[:-1]])
+        to_weight, to_bias = torch.zeros_like(weight), weight.new_zeros(len(weight))
+        to_projected = []
+        at_once = max(1, CACHE // gates[0].numel())
+        stacks = (
+            s.split(at_once)[::-1] for s in (seen, keep, before, gates, candidates, recurrent)
+        )
+        for given, kept, h, gate, new, part in zip(*stacks, strict=True):
+            h = h * kept
+            reset, update = gate[..., :width], gate[..., width:]
+            slope = torch.addcmul(gate, gate, gate, value=-1)
+            to_new = (1 - new * new).mul_(1 - update)
+            to_update = (h - new).mul_(slope[..., width:])
+            to_reset = (to_new * part).mul_(slope[..., :width])
+            # What the gradient of h_t is multiplied by for the three parts of the product with h_{t−1}.
+            parts = torch.stack([to_reset, to_update, to_new * reset], 2)
+            arrived = []
+            steps = (s.unbind(0)[::-1] for s in (given, parts, update, kept))
+            for now, by, stays, here in zip(*steps, strict=True):
+                d = d + now
+                arrived.append(d)
+                d = torch.addmm(d * stays, (d.unsqueeze(1) * by).flatten(1), weight).mul_(here)
+            came = torch.stack(arrived[::-1])
+            owed = (parts * came.unsqueeze(2)).flatten(2)
+            flat = owed.flatten(0, 1)
+            to_weight = to_weight.addmm(flat.t(), h.flatten(0, 1))
+            to_bias = to_bias + flat.sum(0)
+            # The candidate's part of the projected inputs is not reset.
+            to_projected.append(torch.cat([owed[..., : 2 * width], to_new * came], 2))
+        return torch.cat(to_projected[::-1]), d, None, to_weight, to_bias
 
 
 class GRU(nn.Module):
@@ -93,7 +107,7 @@ class GRU(nn.Module):
     def forward(self, x: Tensor, memory: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
         """(sequences, steps, inputs) to (sequences, steps, width), and the memory after the last.
         Memory is zero where a step starts anew."""
-        projected = self.inputs(x).transpose(0, 1)
+        projected = self.inputs(x.transpose(0, 1).contiguous())
         keep = (~start).to(x.dtype).t().unsqueeze(2)
         weight, bias = self.recurrent.weight, self.recurrent.bias
         out, last, *_ = _Recurrence.apply(projected, memory, keep, weight, bias)  # type: ignore[no-untyped-call]

@@ -20,7 +20,13 @@ from perdure.agents.networks.inputs import Inputs, channels_last
 from perdure.agents.networks.optimizers import Optimizer
 from perdure.agents.networks.plasticity import PlasticityProbe
 from perdure.agents.networks.tasks import Tasks
-from perdure.agents.networks.tensors import resolve_device, to_array, to_floats, to_tensor
+from perdure.agents.networks.tensors import (
+    keep_freed_memory,
+    resolve_device,
+    to_array,
+    to_floats,
+    to_tensor,
+)
 from perdure.agents.networks.units import add_layer_norms
 from perdure.errors import AgentFault
 from perdure.seeds import seed_for
@@ -278,6 +284,7 @@ def network(
     which they add up must not show in the results.
     """
     torch.set_num_threads(1)
+    keep_freed_memory()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_for(setup.seed, "init"))
         net = build()
