@@ -82,10 +82,15 @@ def tasks_in_turn(
     unit: str = "episodes",
     episodes: int = 10,
     repeats: int = 1,
+    trial: int = 1,
     about: str = "",
 ) -> Curriculum:
-    """The commonest lifetime: each task in turn, all tasks evaluated before, between and after."""
-    blocks = [learn(Exposure(t, amount, unit)) for t in tasks]  # type: ignore[arg-type]
+    """The commonest lifetime: each task in turn, all tasks evaluated before, between and after. ``trial`` is
+    for meta-learners: so many learning episodes make a trial."""
+    blocks = [
+        learn(Exposure(t, amount, unit, episodes_per_trial=trial))  # type: ignore[arg-type]
+        for t in tasks
+    ]
     evaluation = evaluate(*(Exposure(t, episodes) for t in tasks))
     return Curriculum(name, interleave(repeat(blocks, repeats), evaluation), about=about)
 

@@ -221,11 +221,12 @@ def sequence(
     episodes: int = 20,
     horizon: int = 200,
     repeats: int = 1,
+    trial: int = 1,
     seen: Seen = NOTHING_ELSE,
 ) -> Curriculum:
     """Any tasks in turn."""
     names = known("sequence", tasks)
-    return _in_turn("sequence", names, steps, episodes, horizon, seen, repeats)
+    return _in_turn("sequence", names, steps, episodes, horizon, seen, repeats, trial)
 
 
 @shows
@@ -347,6 +348,7 @@ def _in_turn(
     horizon: int,
     seen: Seen,
     repeats: int = 1,
+    trial: int = 1,
 ) -> Curriculum:
     return tasks_in_turn(
         f"metaworld/{name}",
@@ -355,6 +357,7 @@ def _in_turn(
         unit="steps",
         episodes=episodes,
         repeats=repeats,
+        trial=trial,
         about=about_of(CURRICULA[name]),
     )
 
