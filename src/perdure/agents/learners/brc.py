@@ -48,6 +48,7 @@ class BRCSettings(SACSettings):
         "bound": (1e-6, inf),
     }
 
+    batch: int = 256
     hidden: Sequence[int] = (256,)
     width: int = 512
     blocks: int = 2

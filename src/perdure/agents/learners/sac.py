@@ -61,6 +61,7 @@ class SACSettings(ReplaySettings):
     }
 
     lr: float = 3e-4
+    batch: int = 128
     hidden: Sequence[int] = (256, 256)
     tau: float = 0.005
     start: int = 100
@@ -85,7 +86,8 @@ class SACAgent(TorchLearner):
     one loss. Images pass convolutions that policy and critics share; they are learned from the loss
     of the critics alone, as in SAC+AE (Yarats et al., 2021), and the critics' targets have their own.
 
-    The defaults are Stable-Baselines3's, with a shorter replay. Presets: ``paper`` is that of
+    The defaults are Stable-Baselines3's, with a shorter replay and minibatches half as large, which learn as much
+    in as many steps (benchmarks/results/learners.md). Presets: ``paper`` is that of
     Meta-World's paper; ``newer`` is Meta-World+ but for the start of its networks; ``quick`` learns the easy tasks in minutes, values first: theirs is a time
     constant of 1/(τ(1 − γ)) updates, 20,000 in the others; ``cw`` is Continual World without its layer
     norms, leaky units and resets of the optimiser.
