@@ -65,3 +65,17 @@ def test_online_meta_learning_stops_where_a_task_is_mastered(tmp_path):
         assert len(set(orders)) == 2, "another order in each lifetime"
         rows = made.rows().to_pylist()
         assert np.isfinite([r["return"] for r in rows]).all()
+
+
+def test_meta_learners_through_tasks_in_turn(tmp_path):
+    """Meta-learners and SAC live the same lifetime of tasks, in trials, and have the same metrics of it."""
+    agents = [f"{name}={spec}" for name, spec in AGENTS.items()]
+    curriculum = "metaworld/sequence,tasks=['reach','push'],steps=24,episodes=1,horizon=6,trial=2"
+    made = perdure.experiment(curriculum, agents, executor="serial", out=str(tmp_path / "run"))
+    rows = [r for r in made.rows().to_pylist() if r["kind"] == "learn"]
+    trials = {(r["agent"], r["task"], r["trial"]) for r in rows}
+    assert 2 * len(trials) == len(rows) == 4 * len(agents) * 2
+    study = load([tmp_path / "run"], list(registry.metrics().values()))
+    for life in study.results.lifetimes:
+        defined = {name for name, score in life.scores.items() if score.value is not None}
+        assert {"l2m.bt", "cw.forgetting"} <= defined, (life.agent, sorted(defined))
