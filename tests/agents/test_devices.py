@@ -7,6 +7,10 @@ of two devices raise there as they do on a GPU.
 from __future__ import annotations
 
 import ast
+import os
+import platform
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -286,3 +290,34 @@ def test_one_module_converts_and_all_others_name_a_device() -> None:
         if lists != LISTS.get(name, 0):
             wrong.append(f"{name}: {lists} calls of tolist(); of arrays? then say so in LISTS")
     assert not wrong, "use networks/tensors.py:\n" + "\n".join(wrong)
+
+
+FAULTS = """
+import resource, torch
+from perdure.agents.networks.tensors import keep_freed_memory
+
+keep_freed_memory()
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(10):
+        held = [torch.ones(1 << 20) for _ in range(10)]
+        del held
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+faults()
+print(faults())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have no mallopt")
+def test_large_tensors_come_and_go_without_the_system(monkeypatch) -> None:
+    """Pages of 400 MB are asked for once, unless the environment says how memory is to be handled."""
+
+    def count() -> int:
+        return int(subprocess.check_output([sys.executable, "-c", FAULTS], text=True))
+
+    for name in [n for n in os.environ if n.startswith("MALLOC_")]:
+        monkeypatch.delenv(name)
+    assert count() < 1000
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", str(1 << 17))
+    assert count() > 50_000
