@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 from perdure.cli.terminal import remark, say, tell
-from perdure.errors import Interrupted, SpecError, UnknownName
+from perdure.errors import Interrupted, LockedError, SpecError, UnknownName
 from perdure.show.screen import SafeConsole
 from perdure.specs import Spec
 
@@ -82,8 +82,12 @@ def run(
         except UnknownName as e:
             tell(f"no table, since nothing was scored: {e}")  # Regression on data: only a loss.
     _tell_repeats(finished, [o.job.id for o in outcomes if o.status == "done"], quiet)
+    occupied = [o for o in failed if o.error.startswith(LockedError.__name__)]
+    failed = [o for o in failed if o not in occupied]
     for o in failed:
         tell(f"failed: {o.job.id}: {o.error}")
+    for o in occupied:
+        tell(f"left to its runner: {o.job.id}: {o.error.partition(': ')[2]}")
     if failed:
         folder = finished.folder.lifetime(failed[0].job.id)
         if debug and Spec.parse(spec.executor).name != "serial":  # Which has printed it.
@@ -97,7 +101,7 @@ def run(
     if not quiet:
         say(f"rows: {plan.path}")
         say(f"next: perdure report {shlex.quote(str(plan.path))}")
-    return 1 if failed else 0
+    return 1 if failed or occupied else 0
 
 
 def _in_debugger(args: Sequence[str]) -> str:
