@@ -376,7 +376,7 @@ def main(rounds):
     lines = [
         "# Meta-learners: updates and whole meta-training",
         "",
-        f"`python benchmarks/meta.py`, {platform.processor() or platform.machine()}, torch {torch.__version__}, one thread. Ours and the plain loops are given the same data and end within 1e-4 of each other. *The most there is* would be a program that spends nothing but what the plain loop spends on products of matrices, tanh and sigmoid: at ML1's sizes these are most of it, and twice its pace is then out of reach or nearly so, whoever computes the same.",
+        f"`python benchmarks/meta.py`, {platform.processor() or platform.machine()}, torch {torch.__version__}, one thread. Ours and the plain loops are given the same data and end within 1e-4 of each other. *The most there is* would be a program that spends nothing but what the plain loop spends on products of matrices, tanh and sigmoid: at ML1's sizes that is most of it, so that twice MAML's pace is out of reach for whoever computes the same. At the toy sizes it is no bound: there small products, too, cost less when they are done together.",
         "",
         "| method | size | ours, updates a CPU-second | plain loop | ratio | the most there is |",
         "|---|---|---:|---:|---:|---:|",
