@@ -419,7 +419,10 @@ def page(results):
         *map(row, results),
         "",
         *(
-            ["† Measured with earlier code and on another machine, and not again since.", ""]
+            [
+                "† Measured with earlier code, both sides on an earlier machine, and not again since.",
+                "",
+            ]
             if any(r.earlier for r in results)
             else []
         ),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 from perdure.cli.terminal import remark, say, tell
-from perdure.errors import Interrupted, LockedError, SpecError, UnknownName
+from perdure.errors import Interrupted, SpecError, UnknownName
 from perdure.show.screen import SafeConsole
 from perdure.specs import Spec
 
@@ -82,8 +82,8 @@ def run(
         except UnknownName as e:
             tell(f"no table, since nothing was scored: {e}")  # Regression on data: only a loss.
     _tell_repeats(finished, [o.job.id for o in outcomes if o.status == "done"], quiet)
-    occupied = [o for o in failed if o.error.startswith(LockedError.__name__)]
-    failed = [o for o in failed if o not in occupied]
+    occupied = [o for o in failed if o.occupied]
+    failed = [o for o in failed if not o.occupied]
     for o in failed:
         tell(f"failed: {o.job.id}: {o.error}")
     for o in occupied:

@@ -61,6 +61,11 @@ class Outcome:
     status: Literal["done", "failed"]
     error: str = ""
 
+    @property
+    def occupied(self) -> bool:
+        """Whether another process has the lifetime, which has then not failed."""
+        return self.error.startswith(LockedError.__name__)
+
 
 def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -> None:
     """Run a lifetime to its end from wherever its log stands. Raises what stopped it."""

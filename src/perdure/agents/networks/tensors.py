@@ -36,7 +36,7 @@ def keep_freed_memory() -> None:
     """Let the C library keep what is freed, unless the environment tells it what to do.
 
     Large tensors come and go with every minibatch. By default (glibc) their memory goes back to the
-    system, which has to clear it page by page when it is asked for again: an eighth of a recurrent
+    system, which has to clear it page by page when it is asked for again: a tenth of a recurrent
     learner's update.
     """
     if sys.platform == "linux" and not any(name.startswith("MALLOC_") for name in os.environ):

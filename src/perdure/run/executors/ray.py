@@ -205,11 +205,12 @@ class _Driver:
         """Report how a task ended; or in how many seconds to try it again."""
         if status == "lost":
             return self._gone(job, error)
-        if status == "failed" and error.startswith("LockedError"):
+        outcome = Outcome(job, "done" if status == "done" else "failed", error)
+        if outcome.occupied:
             self.occupied[job.id] += 1
             if self.occupied[job.id] <= OCCUPIED:
                 return PAUSE
-        self.report(Outcome(job, "done" if status == "done" else "failed", error))
+        self.report(outcome)
         return None
 
     def _gone(self, job: Job, why: str) -> float | None:
