@@ -46,25 +46,18 @@ results: $(READY)
 wheel:
 	@bash scripts/wheel_test.sh
 
+# All of them, though one misses what it is to reach; then that fails.
+BENCHMARKS := spine state measure scale metaworld libero evaluation sequence_bc openloris_render training sac meta learners
+
 bench: $(READY)
 	@bash benchmarks/tella_env.sh
 	@bash scripts/l2m_env.sh
-	@$(BIN)/python benchmarks/spine.py
-	@$(BIN)/python benchmarks/state.py
-	@$(BIN)/python benchmarks/measure.py
-	@$(BIN)/python benchmarks/scale.py
-	@$(BIN)/python benchmarks/metaworld.py
 	@bash benchmarks/libero_env.sh
-	@$(BIN)/python benchmarks/libero.py
-	@$(BIN)/python benchmarks/evaluation.py
-	@$(BIN)/python benchmarks/sequence_bc.py
-	@$(BIN)/python benchmarks/openloris_render.py
 	@bash benchmarks/avalanche_env.sh
-	@$(BIN)/python benchmarks/training.py
 	@bash benchmarks/jax_env.sh
-	@$(BIN)/python benchmarks/sac.py
-	@$(BIN)/python benchmarks/meta.py
-	@$(BIN)/python benchmarks/learners.py
+	@missed=; for name in $(BENCHMARKS); do \
+	  $(BIN)/python benchmarks/$$name.py || missed="$$missed $$name"; done; \
+	  [ -z "$$missed" ] || { echo "bench: not all reached:$$missed"; false; }
 
 clean:
 	rm -rf .venv .venv-tella .venv-l2m .venv-openpi .venv-peers .venv-avalanche .venv-jax .venv-libero build runs

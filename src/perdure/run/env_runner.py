@@ -207,8 +207,8 @@ class EnvRunner:
                 remember[k](chosen[k])
                 s.ret += rewards[k]
                 s.steps += 1
-                if ends[k] or cuts[k]:
-                    over = True
+            if True in ends or True in cuts:
+                over = True
             for k, info in infos.items():
                 slots[k].note(info, self._where(slots[k]))
             if floats and dubious(following):

@@ -218,8 +218,9 @@ class Observer:
     def dubious(self, numbers: Array) -> bool:
         """Whether a look is needed: only finite numbers give a finite sum. (Python adds up a few
         numbers faster than numpy.)"""
+        total: float
         total = sum(numbers.ravel().tolist()) if numbers.size <= 64 else float(numbers.sum())
-        return bool(total - total != 0.0)
+        return total - total != 0.0
 
     def batch(self, items: Any) -> Any:
         """A filled batch as agents get it."""

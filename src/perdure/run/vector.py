@@ -164,6 +164,8 @@ class Environments:
         self, tasks: Sequence[tuple[Suite, Task]], count: int, observer: Observer, action_space: Any
     ) -> None:
         self.tasks = [task for _, task in tasks for _ in range(count)]
+        self.resets = [f"{task.id}.reset" for task in self.tasks]
+        """What each slot's reset is called where it fails."""
         self.count, self.observer, self.action_space = count, observer, action_space
         self.parts: list[BatchedEnv] = []
         self.episodes: dict[int, Episode] = {}
@@ -190,7 +192,7 @@ class Environments:
     def reset(self, slot: int, episode: Episode) -> Any:
         """Begin an episode."""
         part, own = self._part(slot)
-        where = f"{self.tasks[slot].id}.reset"
+        where = self.resets[slot]
         self.episodes[slot] = episode
         try:
             obs = part.reset(own, episode)

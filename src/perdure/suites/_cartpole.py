@@ -1,9 +1,9 @@
 """CartPole in plain numbers: bit-equal to Gymnasium's own environment, several times faster.
 
 Gymnasium computes each step with numpy scalars and checks around them; here the same operations,
-in the same order, run on Python floats, which are the same IEEE doubles. ``np.cos`` and ``np.sin``
-stay, because a platform's ``math.cos`` may differ from them in the last bit. The dynamics are those
-of Barto, Sutton and Anderson (1983) with Gymnasium's constants.
+in the same order, run on Python floats, which are the same IEEE doubles. A numpy may have a cosine of
+its own, which differs from the C library's in the last bit of many results; there numpy's is called. The
+dynamics are those of Barto, Sutton and Anderson (1983) with Gymnasium's constants.
 
 An episode of a bad policy is ten steps long, so its seeding counts: making a numpy generator costs
 more than all ten steps. Its first four numbers are therefore computed here, by the algorithms that
@@ -12,7 +12,8 @@ numpy documents: SeedSequence (O'Neill's seed_seq_fe), then PCG64 (XSL-RR).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -29,6 +30,18 @@ EDGE = 2.4
 HORIZON = 500
 WIDTH = 0.05 - -0.05
 
+
+def _as_numpy(name: str) -> Callable[[float], float]:
+    """The C library's function, a third of the time, if it and numpy's agree on 2,000 angles that an episode may
+    have."""
+    ours, theirs = getattr(math, name), getattr(np, name)
+    angles = np.linspace(-0.25, 0.25, 2000)
+    if [ours(a) for a in angles.tolist()] == theirs(angles).tolist():
+        return ours  # type: ignore[no-any-return]
+    return lambda angle: float(theirs(angle))
+
+
+COS, SIN = _as_numpy("cos"), _as_numpy("sin")
 
 M64, M128 = (1 << 64) - 1, (1 << 128) - 1
 PCG = 0x2360ED051FC65DA44385DF649FCCF645
@@ -102,13 +115,13 @@ class CartPoles:
         self, slots: Sequence[int], actions: Sequence[Any]
     ) -> tuple[Array, list[float], list[bool], list[bool], Mapping[int, Mapping[str, Any]]]:
         """Push each cart left or right."""
-        states, taken, cos, sin = self.states, self.taken, np.cos, np.sin
+        states, taken, cos, sin = self.states, self.taken, COS, SIN
         seen: list[float] = []
         ends, cuts = [], []
         for slot, action in zip(slots, actions, strict=True):
             x, x_dot, theta, theta_dot = states[slot]
             force = FORCE if action == 1 else -FORCE
-            c, s = float(cos(theta)), float(sin(theta))
+            c, s = cos(theta), sin(theta)
             temp = (force + POLE_LENGTH * (theta_dot * theta_dot) * s) / MASS
             theta_acc = (GRAVITY * s - c * temp) / (LENGTH * (4.0 / 3.0 - POLE * (c * c) / MASS))
             x_acc = temp - POLE_LENGTH * theta_acc * c / MASS
