@@ -10,6 +10,7 @@ slots where they stand:
     <!-- cost RUN -->                      lifetimes, seeds, rows, time and versions
     <!-- table RUN metric metric … -->     agents × metrics, mean ± half the 95 % interval
     <!-- tasks RUN metric -->              agents × tasks
+    <!-- stages RUN metric -->             agents × before, each episode of and after adaptation
     <!-- ends RUN measure -->              agents × tasks: right after learning → at the end
     <!-- rounds RUN measure [unit] -->     lifetimes × evaluations, of runs of a single task, by steps or minibatches
     <!-- openloris RUN FACTOR -->          Accuracy, BWT, FWT, Over-all, the published ones beside
@@ -149,6 +150,17 @@ def tasks(page: Page, run: Path, metric: str) -> str:
         own = [life.scores[metric].per_task for life in lives if life.agent == agent]
         rows.append([agent, *(cell([p[t] for p in own if t in p]) for t in names)])
     return grid(["agent", *task_labels(names).values()], rows)
+
+
+def stages(page: Page, run: Path, metric: str) -> str:
+    """Agents × stages of adaptation: before it, each of its episodes, and after it."""
+    lives = measured(run, [metric]).lifetimes
+    names = list(dict.fromkeys(s for life in lives for s in life.scores[metric].stages))
+    rows = []
+    for agent in agents_of(run):
+        own = [life.scores[metric].stages for life in lives if life.agent == agent]
+        rows.append([agent, *(mean_of([o[s] for o in own if s in o]) for s in names)])
+    return grid(["agent", *(s.removeprefix("episode ") for s in names)], rows)
 
 
 def ends(page: Page, run: Path, measure: str) -> str:
@@ -346,7 +358,7 @@ def report(page: Page, run: Path) -> str:
 
 
 KINDS: dict[str, Callable[..., str]] = {
-    "cost": cost, "table": table, "tasks": tasks, "ends": ends, "rounds": rounds, "openloris": openloris,
+    "cost": cost, "table": table, "tasks": tasks, "stages": stages, "ends": ends, "rounds": rounds, "openloris": openloris,
     "curves": curves, "kept": kept, "report": report,
 }  # fmt: skip
 

@@ -387,6 +387,16 @@ def test_no_global_generator_is_touched(case: str) -> None:
     assert torch.get_num_threads() == 1
 
 
+def test_torch_has_the_threads_that_the_specification_says() -> None:
+    """One, whatever the machine has and an agent before it was given."""
+    make("ppo", GOAL, threads=2)
+    assert torch.get_num_threads() == 2
+    make("ppo", GOAL)
+    assert torch.get_num_threads() == 1
+    with pytest.raises(SpecError, match="threads"):
+        make("ppo", GOAL, threads=0)
+
+
 @pytest.mark.parametrize("name", ["dqn", "ppo"])
 def test_seeds_decide_the_first_weights(name: str) -> None:
     a, b, c = (make(name, GOAL, seed=s).state() for s in (1, 1, 2))

@@ -75,15 +75,25 @@ class TorchAgent(Agent):
 
     Random numbers come from the agent's numpy generator and networks are initialised on the CPU, so
     that a seed means the same everywhere; what is saved are arrays.
+
+    Sets torch to ``threads``, which is one unless the agent was told otherwise: more cost more than they
+    give on small networks, and the order in which they add up shows in the last digits of results.
     """
 
     net: nn.Module
 
     def __init__(
-        self, setup: Setup, device: str = "auto", plasticity: int = 0, trainability: int = 0
+        self,
+        setup: Setup,
+        device: str = "auto",
+        threads: int = 1,
+        plasticity: int = 0,
+        trainability: int = 0,
     ) -> None:
         super().__init__(setup)
         check_spaces(type(self), setup)
+        torch.set_num_threads(threads)
+        keep_freed_memory()
         self.device = resolve_device(device)
         self.probing = (plasticity, trainability)
         """Rows that plasticity is measured on, and steps that random answers are learned in."""
@@ -278,13 +288,7 @@ def network(
     setup: Setup, device: torch.device, build: Callable[[], N], layer_norm: bool = False
 ) -> N:
     """A network initialised on the CPU, at an address of its own, and then moved to its device;
-    torch's global generator is left as it was.
-
-    Sets torch to one thread: more cost more than they give on small networks, and the order in
-    which they add up must not show in the results.
-    """
-    torch.set_num_threads(1)
-    keep_freed_memory()
+    torch's global generator is left as it was."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_for(setup.seed, "init"))
         net = build()
