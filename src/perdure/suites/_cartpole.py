@@ -43,8 +43,7 @@ def _as_numpy(name: str) -> Callable[[float], float]:
 
 COS, SIN = _as_numpy("cos"), _as_numpy("sin")
 
-M64, M128 = (1 << 64) - 1, (1 << 128) - 1
-PCG = 0x2360ED051FC65DA44385DF649FCCF645
+PCG_HIGH, PCG_LOW = np.uint64(0x2360ED051FC65DA4), np.uint64(0x4385DF649FCCF645)
 PAIRS = [(a, b) for a in range(4) for b in range(4) if a != b]
 
 
@@ -74,17 +73,38 @@ def first_doubles(seeds: Sequence[int]) -> list[list[float]]:
         mixed: Array = _LEFT * pool[b] - _RIGHT * _hashed(pool[a], h)
         pool[b] = mixed ^ mixed >> _HALF
     drawn = np.stack([_hashed(pool[i & 3], h) for i, h in enumerate(_DRAW)], axis=1)
-    out = []
-    for high, low, inc_high, inc_low in drawn.view("<u8").tolist():
-        inc = (inc_high << 64 | inc_low) << 1 & M128 | 1
-        state = (inc + (high << 64 | low)) * PCG + inc & M128
-        doubles = []
-        for _ in range(4):
-            state = state * PCG + inc & M128
-            folded, turn = (state >> 64) ^ state & M64, state >> 122
-            doubles.append(((folded >> turn | folded << (64 - turn)) & M64) >> 11)
-        out.append([d * 2.0**-53 for d in doubles])
+    high, low, stream_high, stream_low = drawn.view("<u8").T.copy()
+    inc = stream_high << _ONE | stream_low >> _LAST, stream_low << _ONE | _ONE
+    state = _advanced(_sum(inc, (high, low)), inc)
+    doubles = []
+    for _ in range(4):
+        state = high, low = _advanced(state, inc)
+        folded, turn = high ^ low, high >> _TURN
+        doubles.append((folded >> turn | folded << (-turn & _LAST)) >> _BITS)
+    out: list[list[float]] = (np.stack(doubles, axis=1) * 2.0**-53).tolist()
     return out
+
+
+_ONE, _LAST, _TURN, _BITS, _WORD = (np.uint64(n) for n in (1, 63, 58, 11, 32))
+_LOWER = np.uint64(2**32 - 1)
+Wide = tuple[Array, Array]
+"""Numbers of 128 bits as their higher and lower halves."""
+
+
+def _sum(a: Wide, b: Wide) -> Wide:
+    low = a[1] + b[1]
+    return a[0] + b[0] + (low < b[1]), low
+
+
+def _advanced(state: Wide, inc: Wide) -> Wide:
+    """``state * PCG + inc``."""
+    high, low = state
+    # The upper half of low × PCG_LOW, from products of 32 bits.
+    a, b, c, d = low & _LOWER, low >> _WORD, PCG_LOW & _LOWER, PCG_LOW >> _WORD
+    left, right = b * c, a * d
+    middle = (a * c >> _WORD) + (left & _LOWER) + (right & _LOWER)
+    carried = b * d + (left >> _WORD) + (right >> _WORD) + (middle >> _WORD)
+    return _sum((high * PCG_LOW + low * PCG_HIGH + carried, low * PCG_LOW), inc)
 
 
 class CartPoles:
