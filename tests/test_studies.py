@@ -116,6 +116,23 @@ def test_tables_of_metrics_and_tasks(pages, run, tmp_path):
     assert "| ewc | 0.50 → 0.50 | 0.30 | 0.40 |" in text
 
 
+def test_stages_of_an_adaptation(pages, tmp_path):
+    root = start_run(tmp_path / "runs/meta")
+    for seed, values in enumerate([(0.0, 0.2, 0.6, 1.0), (0.2, 0.4, 0.6, 0.8)]):
+        before, first, second, after = values
+        rows = [
+            row(0, 0, "toy/a", True, 0.5),
+            row(1, 1, "toy/b", False, before),
+            row(2, 2, "toy/b", True, first, kind="adapt"),
+            row(3, 2, "toy/b", True, second, kind="adapt"),
+            row(4, 2, "toy/b", False, after, kind="adapt"),
+        ]
+        write_lifetime(root / "mine" / str(seed), rows, "mine", seed)
+    text = filled(pages, tmp_path, "stages meta metaworld.adaptation")
+    assert "| agent | before | 1 | 2 | after |" in text
+    assert "| mine | 0.10 | 0.30 | 0.60 | 0.90 |" in text
+
+
 def test_evaluations_of_a_single_task_by_steps(pages, tmp_path):
     root = start_run(tmp_path / "runs/one")
     values = [
