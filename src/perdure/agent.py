@@ -43,6 +43,8 @@ class Agent(ABC):
     """Whether it must be shown which task it is at."""
     needs_trials: ClassVar[bool] = False
     """Whether it learns from trials of several episodes alone; nobody is advised to take it."""
+    least_trial: int = 1
+    """How many episodes a trial has at least that it can learn from; planning refuses curricula of shorter ones."""
 
     resources: ClassVar[Mapping[str, float]] = {}
     """What a lifetime needs where a cluster places it: ``cpus`` (1), ``gpus`` (0), ``memory`` in bytes."""

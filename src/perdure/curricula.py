@@ -13,6 +13,7 @@ from perdure.names import plain_task_id
 from perdure.seeds import rng_for
 from perdure.specs import checks_keywords
 from perdure.types import (
+    SHOWN,
     Block,
     BlockChoice,
     BlockGenerator,
@@ -226,6 +227,7 @@ def agent_chosen(
     return Curriculum(name, generate=generate, tasks=tuple(tasks), about=about)
 
 
+UNNAMED = Visibility(task_ids=False)
 MEASURED = Visibility(rewards=True, task_ids=False)
 """What a test task shows: who it is stays hidden, while rewards are what tells."""
 
@@ -245,7 +247,9 @@ class MetaBudget:
     episodes: int = 3
     """Episodes that are evaluated before adapting, and after it."""
 
-    def learning(self, name: str, tasks: Sequence[Task]) -> list[Block]:
+    def learning(
+        self, name: str, tasks: Sequence[Task], visibility: Visibility = SHOWN
+    ) -> list[Block]:
         """The learn blocks, with all tasks side by side."""
         if not 1 <= self.rounds <= self.steps:
             raise CurriculumError(
@@ -256,6 +260,7 @@ class MetaBudget:
             learn(
                 *(Exposure(t, whole + (k < rest), "steps", self.trial) for t in tasks),
                 parallel=True,
+                visibility=visibility,
             )
             for k in range(self.rounds)
         ]
@@ -270,7 +275,7 @@ class MetaBudget:
         return adapt(
             Exposure(task, self.shots, episodes_per_trial=self.shots),
             then=[Exposure(task, self.episodes, episodes_per_trial=self.episodes)],
-            visibility=Visibility(task_ids=False),
+            visibility=UNNAMED,
             then_visibility=MEASURED,
         )
 
@@ -278,9 +283,10 @@ class MetaBudget:
 def meta_learning(
     name: str, train: Sequence[Task], test: Sequence[Task], budget: MetaBudget, about: str = ""
 ) -> Curriculum:
-    """Meta-train on some tasks side by side, then adapt to each of the others and forget it again."""
+    """Meta-train on some tasks side by side, then adapt to each of the others and forget it again. No task
+    says who it is: what episodes have in common is that they are of one trial."""
     blocks: list[Block] = []
-    for block in budget.learning(name, train):
+    for block in budget.learning(name, train, UNNAMED):
         blocks += [block, *budget.testing(test)]
     return Curriculum(name, tuple(blocks), about=about)
 

@@ -181,6 +181,10 @@ class Episode(NamedTuple):
         }
 
 
+OF_SLOTS = "batched_env.step: expected a list with the observation of each slot, got a dict for all of them"
+"""What is said of the other way to put dicts side by side."""
+
+
 class BatchedEnv(Protocol):
     """Several environments of one task, stepped by one call. Optional: a suite that can do this
     faster than one environment after another returns it from :meth:`Suite.batched_env`."""
@@ -194,8 +198,8 @@ class BatchedEnv(Protocol):
     def step(
         self, slots: Sequence[int], actions: Sequence[Any]
     ) -> tuple[Any, list[float], list[bool], list[bool], Mapping[int, Mapping[str, Any]]]:
-        """Step some of the slots: observations (a new array each time), finite rewards,
-        terminated, truncated, and infos by row where there are any. Actions have been checked;
+        """Step some of the slots: observations (a new array each time, a row a slot; a list of them where they are
+        dicts or tuples), finite rewards, terminated, truncated, and infos by row where there are any. Actions have been checked;
         those of a Discrete space are Python ints."""
 
     def close(self) -> None:

@@ -276,7 +276,7 @@ class BlockChoice:
     def __post_init__(self) -> None:
         object.__setattr__(self, "options", tuple(self.options))
         if not self.options:
-            raise CurriculumError("a Choice needs at least one block to choose from")
+            raise CurriculumError("a BlockChoice needs at least one block to choose from")
 
 
 class ResultsSoFar(Protocol):
@@ -354,9 +354,22 @@ class Curriculum:
     @property
     def shown_tasks(self) -> tuple[Task, ...]:
         """The tasks whose identity some block shows to the agent; all of a generated curriculum's."""
+        return self._tasks_where(lambda visibility: visibility.task_ids)
+
+    @property
+    def told_tasks(self) -> tuple[Task, ...]:
+        """The tasks whose instruction some block shows; all of a generated curriculum's."""
+
+        def told(visibility: Visibility) -> bool:
+            shown = visibility.instructions
+            return visibility.task_ids if shown is None else shown
+
+        return self._tasks_where(told)
+
+    def _tasks_where(self, shows: Callable[[Visibility], bool]) -> tuple[Task, ...]:
         if self.generate is not None:
             return self.tasks
-        phases = (p for b in self.fixed for p in b.phases if p.visibility.task_ids)
+        phases = (p for b in self.fixed for p in b.phases if shows(p.visibility))
         return distinct_tasks(e for p in phases for e in p.exposures)
 
     def placed_exposures(self) -> Iterator[tuple[str, Exposure]]:

@@ -17,6 +17,7 @@ from perdure.errors import AgentFault, EnvironmentFault
 from perdure.run.loop import LifetimeLoop
 from perdure.store.log import LifetimeLog
 from perdure.suite import Suite
+from perdure.testing import CheckFailed, check_task
 from perdure.testing.agents import cut_journal, read_rows
 from perdure.types import Curriculum, Examples, Exposure, Task, evaluate, learn
 
@@ -252,8 +253,158 @@ def test_nan_inside_a_dict_and_parts_of_other_lengths_are_refused(tmp_path):
 
     with pytest.raises(EnvironmentFault, match="mine/task, batch 0: expected finite inputs"):
         run(Broken, BOTH, path=tmp_path / "nan")
+
+    class Aimless(Dicts):
+        def batch(self, indices):
+            batch = super().batch(indices)
+            return Examples(batch.inputs, np.full_like(batch.targets, np.nan))
+
     with pytest.raises(EnvironmentFault, match=r"expected 8 inputs.*number of shape \(3, 1\)"):
         run(Ragged, BOTH, path=tmp_path / "ragged")
+    with pytest.raises(EnvironmentFault, match="mine/task, batch 0: expected finite targets"):
+        run(Aimless, BOTH, path=tmp_path / "targets")
+
+
+@pytest.mark.parametrize("data", [Dicts, Sequences])
+def test_check_reads_dicts_and_sequences_of_data(data):
+    check_task(suite_of(data), TASK)
+
+    class Outside(data):
+        def batch(self, indices):
+            batch = super().batch(indices)
+            return Examples({**batch.inputs, "number": batch.inputs["number"] + 5}, batch.targets)
+
+    with pytest.raises(CheckFailed, match="data holds an input outside Dict"):
+        check_task(suite_of(Outside), TASK)
+
+
+# Environments of many slots with nested observations.
+
+
+class Parts(gymnasium.Env):
+    """A number that grows and a picture, as a tuple."""
+
+    observation_space = spaces.Tuple(
+        (
+            spaces.Box(0, 99, (1,), np.float32),
+            spaces.Dict({"picture": spaces.Box(0, 255, (2, 2, 1), np.uint8)}),
+        )
+    )
+    action_space = spaces.Discrete(2)
+
+    def see(self):
+        picture = np.full((2, 2, 1), self.seed % 7, np.uint8)
+        return np.array([self.time], np.float32), {"picture": picture}
+
+    def reset(self, *, seed=None, options=None):
+        self.seed, self.time = seed, 0
+        return self.see(), {}
+
+    def step(self, action):
+        self.time += 1
+        return self.see(), 0.0, False, self.time >= 5, {}
+
+
+class Side:
+    """Several of them."""
+
+    def __init__(self, count):
+        self.envs = [Parts() for _ in range(count)]
+
+    def reset(self, slot, episode):
+        return self.envs[slot].reset(seed=episode.seed)[0]
+
+    def expect(self, episodes):
+        pass
+
+    def step(self, slots, actions):
+        seen, rewards, ends, cuts, _ = zip(
+            *(self.envs[s].step(a) for s, a in zip(slots, actions)), strict=True
+        )
+        return list(seen), list(rewards), list(ends), list(cuts), {}
+
+    def close(self):
+        pass
+
+
+class Nan(Side):
+    def step(self, slots, actions):
+        seen, *rest = super().step(slots, actions)
+        return [(number * np.nan, picture) for number, picture in seen], *rest
+
+
+class Joined(Side):
+    """Puts them together in a way that the loop does not read."""
+
+    def step(self, slots, actions):
+        seen, *rest = super().step(slots, actions)
+        return {"0": np.stack([s[0] for s in seen]), "1": [s[1] for s in seen]}, *rest
+
+
+def sided(cls):
+    class Mine(Suite):
+        name = "mine"
+
+        def tasks(self):
+            return [TASK]
+
+        def env(self, task):
+            return Parts()
+
+        def batched_env(self, task, count):
+            return cls(count)
+
+    return Mine()
+
+
+class Zero(Agent):
+    def act(self, obs, ctx):
+        return np.zeros(len(ctx.slots), np.int64)
+
+
+def test_nested_observations_of_a_batched_env_are_checked(tmp_path):
+    blocks = [learn(Exposure(TASK, 3))]
+
+    def live(cls):
+        with patch("perdure.registry.suite", lambda name: sided(cls)):
+            config = setting_of(one(*blocks), envs=2)
+        return live_with(config, Zero, path=tmp_path / cls.__name__)
+
+    check_task(sided(Side), TASK)
+    assert len(live(Side)[0]) == 3
+    with pytest.raises(EnvironmentFault, match=r"mine/task.step.*expected a finite observation"):
+        live(Nan)
+    with pytest.raises(EnvironmentFault, match="expected a list with the observation of each slot"):
+        live(Joined)
+    with pytest.raises(CheckFailed, match="expected a list with the observation of each slot"):
+        check_task(sided(Joined), TASK)
+
+
+def test_check_finds_a_batched_env_that_does_not_know_trials():
+    class ByTrial(Parts):
+        def reset(self, *, seed=None, options=None):
+            return super().reset(seed=(options or {}).get("trial_seed", seed))
+
+    class Deaf(Side):
+        def __init__(self, count):
+            self.envs = [ByTrial() for _ in range(count)]
+
+        def reset(self, slot, episode):
+            told = {**episode.options, "trial_seed": episode.seed}
+            return self.envs[slot].reset(options=told)[0]
+
+    class Hearing(Deaf):
+        def reset(self, slot, episode):
+            return self.envs[slot].reset(options=episode.options)[0]
+
+    def suite(cls):
+        made = sided(cls)
+        made.env, made.reset_options = lambda task: ByTrial(), True
+        return made
+
+    check_task(suite(Hearing), TASK)
+    with pytest.raises(CheckFailed, match="batched_env plays another episode"):
+        check_task(suite(Deaf), TASK)
 
 
 def test_slow_data_is_fetched_ahead_and_nothing_else_changes(tmp_path):

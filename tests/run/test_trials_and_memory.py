@@ -298,7 +298,7 @@ def test_instructions_of_known_tasks_are_told_at_birth_and_can_be_hidden(tmp_pat
     }
     mute = one(learn(Exposure(TOLD[0], 1), visibility=Visibility(instructions=False)))
     _, agent = live(mute, Recorder, path=tmp_path / "mute")
-    assert agent.acted[0][1].instructions is None
+    assert agent.acted[0][1].instructions is None and agent.setup.instructions == {}
     _, agent = live(one(learn(Exposure(COUNT, 1))), Recorder, path=tmp_path / "none")
     assert agent.acted[0][1].instructions is None and agent.setup.instructions == {}
 

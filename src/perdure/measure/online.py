@@ -55,8 +55,8 @@ def steps(life: LifetimeData) -> Score:
 def speedup(life: LifetimeData) -> Score:
     """How many times fewer steps the later half of the tasks took than the earlier half.
 
-    Σ n_t over the first ⌊T/2⌋ tasks / Σ n_t over the last ⌊T/2⌋: 1 is no learning to learn. It
-    depends on the order, so tasks should come in another one in each lifetime.
+    Σ n_t over the first ⌊T/2⌋ tasks / Σ n_t over the last ⌊T/2⌋: 1 is no learning to learn, and also what comes
+    out where no task is mastered, which ``meta.after`` tells. It depends on the order, so tasks should come in another one in each lifetime.
     """
     if reason := _why_not(life.history):
         return Score(nan, reason=reason)

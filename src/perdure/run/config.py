@@ -62,7 +62,8 @@ class LifetimeConfig:
     def setup(self) -> Setup:
         """What the agent is made with."""
         shown = () if self.hide_tasks else self.curriculum.shown_tasks
-        phrased = {t.id: self.phrasings(t) for t in shown}
+        told = set(self.curriculum.told_tasks)
+        phrased = {t.id: self.phrasings(t) for t in shown if t in told}
         return Setup(
             self.observation_space,
             self.action_space,

@@ -151,10 +151,11 @@ class DataRunner:
                     f"data of {e.task.id}, batch {number}: expected {len(batch)} inputs, as many as "
                     f"targets, got {name or 'an array'} of shape {np.shape(part)}"
                 )
-        if not all_finite(parts):
-            raise EnvironmentFault(
-                f"data of {e.task.id}, batch {number}: expected finite inputs, got NaN or infinity"
-            )
+        for what, values in (("inputs", parts), ("targets", batch.targets)):
+            if not all_finite(values):
+                raise EnvironmentFault(
+                    f"data of {e.task.id}, batch {number}: expected finite {what}, got NaN or infinity"
+                )
 
     def _score(self, batch: Examples, ctx: Context) -> dict[str, float]:
         """Accuracy (of several choices at once, over all of them), or mean squared error; of

@@ -32,6 +32,7 @@ from perdure.run.validate import Ground, ground_of, validate
 from perdure.seeds import seed_for
 from perdure.specs import Spec, is_file_reference
 from perdure.store.layout import RunFolder
+from perdure.store.places import EXPERTS, job_of
 from perdure.store.rows import FORMAT
 from perdure.types import Curriculum, Setup
 
@@ -108,12 +109,12 @@ class Plan:
     def jobs(self) -> tuple[Job, ...]:
         """Every lifetime, experts last. Seeds count up from the run's."""
         seeds = range(self.spec.seed, self.spec.seed + self.spec.lifetimes)
-        out = [Job(f"{a}/{s}", a, s) for s in seeds for a in self.agents]
+        out = [Job(job_of(a, s), a, s) for s in seeds for a in self.agents]
         if self.spec.experts:
             for s in seeds:
                 tasks = [task.id for task in curricula.experts(self.curriculum(s))]
                 for task, folder in task_folders(tasks).items():
-                    out += [Job(f"{a}/experts/{folder}/{s}", a, s, task) for a in self.agents]
+                    out += [Job(job_of(a, s, folder), a, s, task) for a in self.agents]
         return tuple(out)
 
     def job(self, job_id: str) -> Job:
@@ -221,7 +222,7 @@ def make_plan(
         label = slug(parsed.short)
         with patient(f"agent {label}", spec.patience):
             parsed = pinned(parsed, (factories or {}).get(label))
-        if label in ("experts", "rows"):
+        if label in (EXPERTS, "rows"):
             raise NameRefused(f"{label!r} cannot be an agent's label: a folder is called so")
         if labels.get(label, parsed) != parsed:
             raise SpecError(f"two different agents are called {label!r}: give them labels")
@@ -234,7 +235,8 @@ def make_plan(
         for k in range(1, spec.lifetimes):
             validate(plan.curriculum(spec.seed + k), spec.patience)
     setup = plan.config(plan.jobs[0]).setup()
-    offers = _offers(plan.curriculum(spec.seed))
+    curriculum = plan.curriculum(spec.seed)
+    offers = _offers(curriculum)
     for label, parsed in labels.items():
         if label not in plan.factories:
             # Before its spaces: who is refused for these is advised agents that learn from the same.
@@ -245,7 +247,20 @@ def make_plan(
         except AgentFault:
             continue  # A fault of its own: its lifetimes will say so, the others run.
         _check_offers(label, agent, offers, spec.curriculum)
+        _check_trials(label, agent, curriculum)
     return plan
+
+
+def _check_trials(label: str, agent: Any, curriculum: Curriculum) -> None:
+    """SpecError if the trials that an agent learns from are too short for it."""
+    least = getattr(agent, "least_trial", 1)
+    learned = [e for b in curriculum.fixed if b.kind == "learn" for e in b.exposures]
+    shortest = min((e.episodes_per_trial for e in learned), default=least)
+    if shortest < least:
+        raise SpecError(
+            f"agent {label} learns from trials of at least {least} episodes, but {curriculum.name} has trials of "
+            f"{shortest}: give it longer ones (trial=… of most curricula), or the agent fewer shots"
+        )
 
 
 def _check_offers(label: str, agent: Any, offers: set[str], curriculum: str) -> None:

@@ -17,7 +17,7 @@ from gymnasium import spaces
 from perdure.errors import EnvironmentFault, PerdureError
 from perdure.run.guards import Observer, check_flag, check_reward, place_of
 from perdure.spaces import joined
-from perdure.suite import BatchedEnv, Episode, Suite
+from perdure.suite import OF_SLOTS, BatchedEnv, Episode, Suite
 from perdure.types import Array, Task
 
 MOST_ACTIONS = 1_000_000
@@ -219,7 +219,8 @@ class Environments:
 
     def _step_one(self, slots: list[int], actions: list[Any]) -> Stepped:
         try:
-            return self.parts[0].step(slots, actions)
+            stepped = self.parts[0].step(slots, actions)
+            return stepped if self.observer.simple else self._admitted(0, stepped)
         except Exception as e:
             episode = self._played(slots, self.parts[0])
             raise fault(f"{self.tasks[0].id}.step", e, episode) from e
@@ -238,7 +239,10 @@ class Environments:
                 if step_async is not None:
                     step_async(mine, actions[rows])
             for number, mine, rows in shares:
-                seen, paid, ended, cut, told = self.parts[number].step(mine, actions[rows])
+                stepped = self.parts[number].step(mine, actions[rows])
+                if not self.observer.simple:
+                    stepped = self._admitted(number, stepped)
+                seen, paid, ended, cut, told = stepped
                 following[rows] = seen
                 rewards += paid
                 ends += ended
@@ -249,6 +253,16 @@ class Environments:
             episode = self._played(mine, self.parts[number])
             raise fault(f"{self.tasks[number * self.count].id}.step", e, episode) from e
         return following, rewards, ends, cuts, infos
+
+    def _admitted(self, part: int, stepped: Stepped) -> Stepped:
+        """Nested observations of a batched environment, made right or refused. (Single ones were when they came.)"""
+        if isinstance(self.parts[part], Singles):
+            return stepped
+        seen, *rest = stepped
+        if isinstance(seen, Mapping):
+            raise EnvironmentFault(OF_SLOTS)
+        where = f"{self.tasks[part * self.count].id}.step"
+        return [self.observer.admit(obs, where) for obs in seen], *rest  # type: ignore[return-value]
 
     def skips(self) -> bool:
         """Whether some of them need not draw what nobody looks at."""

@@ -19,6 +19,11 @@ class LifetimePlace(NamedTuple):
     """The folder of a single-task expert's task; empty for a lifelong agent."""
 
 
+def job_of(agent: str, seed: int, task: str = "") -> str:
+    """A lifetime's id; ``task`` is the folder of a single-task expert's."""
+    return f"{agent}/{EXPERTS}/{task}/{seed}" if task else f"{agent}/{seed}"
+
+
 def place_of(job: str) -> LifetimePlace | None:
     """The place that a lifetime's id names; None if it is no lifetime's."""
     if "/" not in job:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from perdure.errors import CurriculumError, PerdureError
+from perdure.arrays import leaves, map_leaves, rows_of, same_leaves
+from perdure.errors import CurriculumError, EnvironmentFault, PerdureError
 from perdure.names import join_task_id
 from perdure.registry import curriculum as build
 from perdure.registry import entries, is_suite, suite_of
 from perdure.run.validate import validate
 from perdure.seeds import seed_for
 from perdure.specs import Spec
-from perdure.suite import BatchedEnv, Episode, Suite
+from perdure.suite import OF_SLOTS, BatchedEnv, Data, Episode, Suite
 from perdure.testing.report import CheckFailed, global_rng_untouched
 from perdure.types import Curriculum, Task
 
@@ -92,12 +93,10 @@ def _task_problems(suite: Suite, task: Task) -> list[str]:
     except CurriculumError:
         data = None
     if data is not None:
-        batch = data.batch(np.arange(min(4, len(data))))
-        for x, y in zip(batch.inputs, batch.targets, strict=True):
-            if not observation_space.contains(x):
-                problems.append(f"{task.id}: data holds an input outside {observation_space}")
-            if not action_space.contains(y):
-                problems.append(f"{task.id}: data holds a target outside {action_space}: {y!r}")
+        try:
+            problems += _data_problems(task, data, observation_space, action_space)
+        except Exception as e:
+            problems.append(f"{task.id}: data: {type(e).__name__}: {e}")
     try:
         suite.env(task).close()
         offers += 1
@@ -114,6 +113,28 @@ def _task_problems(suite: Suite, task: Task) -> list[str]:
     except Exception as e:
         problems.append(f"{task.id}: {type(e).__name__}: {e}")
     return problems
+
+
+def _data_problems(task: Task, data: Data, observation_space: Any, action_space: Any) -> list[str]:
+    """Some examples, or every step of some sequences of them, must be in the task's spaces."""
+    batch = data.batch(np.arange(min(4, len(data))))
+    problems = []
+    for k in range(len(batch)):
+        x, y = rows_of(batch.inputs, k), rows_of(batch.targets, k)
+        if not _within(observation_space, x):
+            problems.append(f"{task.id}: data holds an input outside {observation_space}")
+        if not _within(action_space, y):
+            problems.append(f"{task.id}: data holds a target outside {action_space}: {y!r}")
+    return problems
+
+
+def _within(space: Any, value: Any) -> bool:
+    """Whether a value, or every step of a sequence, is in a space."""
+    if space.contains(value):
+        return True
+    lengths = {len(part) if np.ndim(part) else 0 for part in leaves(value).values()}
+    steps = lengths.pop() if len(lengths) == 1 else 0
+    return steps > 0 and all(space.contains(rows_of(value, t)) for t in range(steps))
 
 
 def _honesty(suite: Suite, task: Task, observation_space: Any, action_space: Any) -> list[str]:
@@ -171,7 +192,15 @@ def _batched_problems(suite: Suite, task: Task, action_space: Any) -> list[str]:
     action_space.seed(seed_for(1, "check", task.key))
     env = suite.env(task)
     try:
-        episodes = [Episode.alone(seed) for seed in range(21, 21 + 2 * count)]
+        seeds = range(21, 21 + 2 * count)
+        episodes = [Episode.alone(seed) for seed in seeds]
+        if suite.reset_options:
+            # Episodes of trials too, as they are learned and as they are evaluated.
+            asked = ((0, None), (7, None), (7, None), (8, None), (8, 0), (9, 1))
+            episodes = [
+                Episode(seed, trial or seed, n, instance)
+                for n, (seed, (trial, instance)) in enumerate(zip(seeds, asked, strict=True))
+            ]
         actions = [[action_space.sample() for _ in range(STEPS // 2)] for _ in episodes]
         options = [e.options if suite.reset_options else None for e in episodes]
         expected = [
@@ -216,16 +245,14 @@ def _play_batched(
         given = [actions[playing[s]][len(out[playing[s]]) - 1] for s in slots]
         plain = [a.item() if isinstance(a, np.integer) else a for a in given]
         seen, rewards, ends, cuts, _ = batch.step(slots, plain)
+        if isinstance(seen, Mapping):
+            raise EnvironmentFault(OF_SLOTS)
         for k, slot in enumerate(slots):
             played = out[playing[slot]]
-            played.append((_copy(_row(seen, k)), rewards[k], ends[k], cuts[k]))
+            played.append((_copy(seen[k]), rewards[k], ends[k], cuts[k]))
             if ends[k] or cuts[k] or len(played) > len(actions[playing[slot]]):
                 del playing[slot]
     return out
-
-
-def _row(obs: Any, k: int) -> Any:
-    return {name: _row(part, k) for name, part in obs.items()} if isinstance(obs, dict) else obs[k]
 
 
 def _play(
@@ -242,9 +269,7 @@ def _play(
 
 
 def _copy(obs: Any) -> Any:
-    if isinstance(obs, dict):
-        return {k: _copy(v) for k, v in obs.items()}
-    return np.array(obs) if isinstance(obs, np.ndarray) else obs
+    return map_leaves(lambda part: np.array(part) if isinstance(part, np.ndarray) else part, obs)
 
 
 def _difference(a: list[Any], b: list[Any]) -> str | None:
@@ -252,13 +277,6 @@ def _difference(a: list[Any], b: list[Any]) -> str | None:
         for name, u, v in zip(
             ("observation", "reward", "terminated", "truncated"), x, y, strict=True
         ):
-            if not _equal(u, v):
+            if not same_leaves(u, v):
                 return f"step {t}, {name}"
     return None if len(a) == len(b) else f"step {min(len(a), len(b))}, the length"
-
-
-def _equal(u: Any, v: Any) -> bool:
-    if isinstance(u, dict):
-        return all(_equal(u[k], v[k]) for k in u)
-    nan = isinstance(u, float) or getattr(u, "dtype", np.dtype(int)).kind == "f"
-    return bool(np.array_equal(u, v, equal_nan=nan))

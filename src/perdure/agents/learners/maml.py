@@ -78,7 +78,8 @@ class MAMLAgent(TorchAgent):
     In a trial the policy plays ``shots`` episodes and takes a gradient step of size ``inner_lr`` on what
     they returned, ``inner_steps`` times over; the trial's other episodes it plays with the weights that
     came of it. So a trial to learn from has more than ``shots`` × ``inner_steps`` episodes: as many again
-    in the paper. After every ``tasks`` such trials the weights that all trials begin with are improved,
+    in the paper. After every ``tasks`` such trials, and at the end of a block that has fewer, the weights that all
+    trials begin with are improved,
     by what the adapted policies returned, through the steps of adaptation and their second
     derivatives. The weights of all tasks are one batch.
 
@@ -106,7 +107,7 @@ class MAMLAgent(TorchAgent):
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "newer": {"inner_lr": 0.1, "outer": "trpo", "lam": 1.0, "hidden": (512, 512), "std": 1.0},
-        "garage": {"inner_lr": 0.1, "outer": "trpo", "hidden": (100, 100)},
+        "garage": {"inner_lr": 0.1, "outer": "trpo", "lam": 1.0, "hidden": (100, 100)},
         "quick": {
             "inner_lr": 0.1,
             "shots": 5,
@@ -144,6 +145,9 @@ class MAMLAgent(TorchAgent):
         self.stage: Array = np.zeros(slots, np.int64)
         """Times it has adapted."""
         self.meta_training: Array = np.zeros(slots, bool)
+        self.least_trial = s.shots * s.inner_steps + 1
+        self.updated = False
+        """Whether the present block was learned from."""
         size = sum(w.numel() for w in self.weights)
         self.adapted: Tensor = torch.zeros(slots, size, device=self.device)
         """Each slot's weights, where it has adapted."""
@@ -196,11 +200,10 @@ class MAMLAgent(TorchAgent):
         if (columns["stage"] == self.settings.inner_steps).any():
             self.trials.append(columns)
         elif whole:
-            least = self.settings.shots * self.settings.inner_steps + 1
             raise AgentFault(
-                f"maml adapts to {self.settings.shots * self.settings.inner_steps} episodes of a trial and learns from "
+                f"maml adapts to {self.least_trial - 1} episodes of a trial and learns from "
                 f"those after them, but a trial had {self.episodes[slot]}: give it trials of at least "
-                f"{least} (trial=… of the curriculum), or fewer shots"
+                f"{self.least_trial} (trial=… of the curriculum), or fewer shots"
             )
 
     # Acting and learning.
@@ -284,9 +287,9 @@ class MAMLAgent(TorchAgent):
         for slot in np.flatnonzero(self.meta_training):
             self._finish(int(slot), whole=False)
         self._forget(np.arange(len(self.rows)))
-        if 2 * len(self.trials) >= self.settings.tasks:
+        if self.trials and (2 * len(self.trials) >= self.settings.tasks or not self.updated):
             self.update(ctx.progress)
-        self.trials = []
+        self.trials, self.updated = [], False
 
     def enter(self, ctx: Context) -> None:
         if self.optimizer is not None and ctx.learning and ctx.event == "block":
@@ -302,7 +305,7 @@ class MAMLAgent(TorchAgent):
         ]
         for trial in self.trials:
             self.probe_inputs(to_tensor(trial["obs"], self.device))
-        self.trials = []
+        self.trials, self.updated = [], True
         with torch.no_grad():
             old = self.net.terms(stages[-1]["obs"], self.adapt(stages))
 
@@ -394,6 +397,7 @@ class MAMLAgent(TorchAgent):
             out |= self.optimizer.state("optimizer")
         for k, trial in enumerate(self.trials):
             out |= {f"trial{k}.{name}": column.copy() for name, column in trial.items()}
+        out |= {"updated": np.array(self.updated)}
         out |= {} if self.probe is None else self.probe.state()
         out |= {f"learned.{name}": np.array(v) for name, v in (self.learned or {}).items()}
         return out
@@ -404,7 +408,7 @@ class MAMLAgent(TorchAgent):
         unpack(self.net, "net", state)
         if self.optimizer is not None:
             self.optimizer.load("optimizer", state)
-        self.trials = []
+        self.trials, self.updated = [], bool(state["updated"])
         while columns := _below(f"trial{len(self.trials)}.", state):
             self.trials.append(columns)
         self.learned = {k: float(v) for k, v in _below("learned.", state).items()} or None

@@ -86,8 +86,9 @@ class PEARLAgent(TorchLearner):
     In adapt blocks nothing but the belief changes; evaluation after it is by the mean of z and the most
     probable action.
 
-    The defaults are those of Meta-World's paper, with garage's where it gives none, but for this: the
-    critics have targets of their own in place of a value network. Critics learn rewards times
+    The defaults are those of Meta-World's paper, with garage's where it gives none, but for these: the
+    critics have targets of their own in place of a value network; ``start`` and ``replay`` are of all tasks together,
+    not of each; and contexts are drawn from all that was seen of a trial. Critics learn rewards times
     ``reward_scale``; that stands for the temperature, ``alpha``, unless ``learn_alpha`` learns it, as newer
     versions of SAC do. Preset: ``quick`` learns the toy families in minutes.
     """

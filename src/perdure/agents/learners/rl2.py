@@ -54,16 +54,17 @@ class RL2Agent(RecurrentPPOAgent):
     Each step the GRU reads the observation, the last action, the reward that this brought, times
     ``reward_scale``, and whether an episode has just ended. Its memory lasts through a trial, whose
     episodes are one long one to it. In learn blocks the weights are learned after every ``trials``
-    trials; in adapt blocks they stay as they are, and memory alone adapts. Each evaluation episode of
+    trials, and at the end of a block that has fewer; in adapt blocks they stay as they are, and memory alone adapts. Each evaluation episode of
     an adapt block begins with the memory that adaptation left, so that none learns from another.
 
     ``baseline`` is what a step is compared with: a ``linear`` fit to the returns of these trials, which
     reads the GRU's inputs and the time within the trial; or ``mlp``, a head of the GRU; ``auto`` is
     linear but for images.
 
-    The defaults are those of Meta-World's paper, with a GRU of garage's size in place of the LSTM, and
-    with garage's values where the paper gives none. Presets: ``newer`` is Meta-World+; ``quick`` learns the
-    toy families in minutes.
+    The defaults are those of Meta-World's paper, and garage's where it gives none, but for these: a GRU of
+    garage's size, behind a layer of as many units, in place of the LSTM; gradients through ``sequence`` steps at most
+    and ``entropy`` as in Meta-World+; advantages are normalised in each minibatch. Presets: ``newer`` has the sizes and
+    rates of Meta-World+, without its overlapping sequences; ``quick`` learns the toy families in minutes.
     """
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -101,6 +102,8 @@ class RL2Agent(RecurrentPPOAgent):
             self.value_weight = 0.0
         self.time: Array = np.zeros(setup.slots, np.int64)
         """Steps that each slot's trial has had."""
+        self.updated = False
+        """Whether the present block was learned from."""
         self.adapted = self._carried()
         """For each slot: what it carried when the adaptation ended."""
 
@@ -171,10 +174,16 @@ class RL2Agent(RecurrentPPOAgent):
             return
         # The rows of a block's last trials end where they end.
         over = sum(bool(row["cut"]) for mine in self.rows for row in mine)
-        if 2 * (over + sum(bool(mine) for mine in self.rows)) >= self.settings.trials:
+        there = over + sum(bool(mine) for mine in self.rows)
+        if there and (2 * there >= self.settings.trials or not self.updated):
             self.update(ctx.progress)
         else:
             self._clear()
+        self.updated = False
+
+    def update(self, progress: float = 0.0) -> Measures:
+        self.updated = True
+        return super().update(progress)
 
     def rollout_data(self) -> Minibatch:
         if self.linear:
@@ -194,6 +203,13 @@ class RL2Agent(RecurrentPPOAgent):
         fit = ridge(basis, to_tensor(returns, CPU, torch.float64))
         for row, value in zip(every, to_array(basis @ fit).astype(np.float32), strict=True):
             row["value"], row["last_value"] = value, np.float32(0.0)
+
+    def state(self) -> dict[str, Array]:
+        return {**super().state(), "updated": np.array(self.updated)}
+
+    def load(self, state: State) -> None:
+        super().load(state)
+        self.updated = bool(state["updated"])
 
 
 agent = RL2Agent

@@ -158,6 +158,8 @@ class SACAgent(TorchLearner):
             "terminated": ((), np.bool_),
         }
         self.replays = self._empty()
+        self.aside: list[Ring] | None = None
+        """In an adapt block: the replays of before."""
         self.steps = 0
 
     def build(self, actions: int, heads: int, tasks: int) -> SoftNetworks:
@@ -333,6 +335,8 @@ class SACAgent(TorchLearner):
             # New ones, not cleared ones: a long life would hold the memory of all its tasks.
             self.replays = self._empty()
             self.steps = 0
+        elif self.tasks.adapts(ctx) and self.settings.restart and self.aside is None:
+            self.aside, self.replays = self.replays, self._empty()
 
     def state(self) -> dict[str, Array]:
         out = {**super().state(), **self.tasks.state(), "steps": np.array(self.steps)}
@@ -345,6 +349,9 @@ class SACAgent(TorchLearner):
         super().load(state)
         self.steps = int(state["steps"])
         self.tasks.load(state)
+        if self.aside is not None:
+            # They hold what the adapt block began with, so that next to nothing is to be loaded.
+            self.replays, self.aside = self.aside, None
         self.target.copy_(to_tensor(state["target"], self.device))
         for k, replay in enumerate(self.replays):
             replay.load(f"replay{k}", state)

@@ -81,7 +81,7 @@ class PackNet(Strategy):
         """Which weights may not move now, and their values."""
         self.layers, self.others, self.norms = _layers(learner)
         self.head_of = _heads(learner)
-        self.steering = _steering(learner)
+        self.non_policy = _non_policy(learner)
 
     def begin(self) -> None:
         self.seen.clear()
@@ -163,7 +163,7 @@ class PackNet(Strategy):
         self._fix(self.owner > 0)
 
     def _fix(self, fixed: Tensor) -> None:
-        self.fixed = fixed & ~self.steering
+        self.fixed = fixed & ~self.non_policy
         self.held.copy_(self.learner.optimizer.weights)
 
     def number(self, task: str) -> int:
@@ -245,7 +245,7 @@ def _layers(learner: TorchLearner) -> tuple[list[slice], list[slice], list[nn.Mo
     return layers, others, norms
 
 
-def _steering(learner: TorchLearner) -> Tensor:
+def _non_policy(learner: TorchLearner) -> Tensor:
     """Which weights only steer learning. They are free at all times: a policy that is learned again by
     critics that stand still would find their mistakes."""
     parts = [

@@ -123,7 +123,7 @@ def _meta_learning(
         rounds: int = 1,
         shots: int = 10,
         episodes: int = 3,
-        goals: int = 10,
+        goals: int = GOALS,
         goal_seed: int = 0,
         trial: int = 10,
         horizon: int | None = None,
