@@ -88,6 +88,22 @@ def test_weights_are_learned_after_so_many_trials_and_never_in_adapt_blocks():
     assert carried[-1][0].any()
 
 
+def test_a_block_of_fewer_trials_than_asked_for_is_learned_from_at_its_end():
+    agent = agent_of(trials=9, epochs=1)
+    before = agent.optimizer.weights.clone()
+    play(agent, 8)
+    assert agent.optimizer.weights.equal(before)
+    agent.leave(context(False, False))
+    after = agent.optimizer.weights.clone()
+    assert not after.equal(before) and not any(agent.rows)
+    # Where the block was learned from, the few trials that are left over are not.
+    play(agent, 25)
+    learned = agent.optimizer.weights.clone()
+    assert not learned.equal(after) and any(agent.rows)
+    agent.leave(context(False, False))
+    assert agent.optimizer.weights.equal(learned) and not any(agent.rows)
+
+
 def test_each_evaluation_episode_begins_with_what_adaptation_left():
     agent = agent_of()
     agent.reset_memory(np.arange(2))

@@ -165,3 +165,21 @@ def test_a_new_task_empties_the_replays_unless_told_not_to():
         agent.enter(Context("learn", True, 2, ("b",), np.arange(1), np.ones(1, bool), "task"))
         assert [len(r) for r in agent.replays] == [kept, kept]
         assert agent.steps == (0 if restart else 6)
+
+
+@pytest.mark.parametrize("restart", [True, False])
+def test_an_adapt_block_is_learned_from_alone_and_leaves_nothing(restart):
+    agent = filled(restart=restart, start=0)
+    kept = agent.state()
+    rows = [np.array(r.take(np.arange(20))["rewards"]) for r in agent.replays]
+    ctx = Context("adapt", True, 3, None, np.arange(1), np.zeros(1, bool), event="task")
+    agent.enter(ctx)
+    assert [len(r) for r in agent.replays] == ([0, 0] if restart else [20, 20])
+    obs = np.zeros((1, 5), np.float32)
+    never = np.zeros(1, bool)
+    agent.learn(Transitions(obs, agent.act(obs, ctx), np.ones(1), never, never, obs), ctx)
+    assert len(agent.replays[0]) == (1 if restart else 21)
+    agent.load(kept)
+    assert [len(r) for r in agent.replays] == [20, 20] and agent.aside is None
+    for replay, was in zip(agent.replays, rows, strict=True):
+        assert np.array_equal(replay.take(np.arange(20))["rewards"], was)

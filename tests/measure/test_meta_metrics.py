@@ -25,6 +25,19 @@ def test_by_hand():
     assert stages.stages == {"before": 0.25, "episode 1": 0.0, "episode 2": 0.5, "after": 0.75}
     assert list(stages.stages) == ["before", "episode 1", "episode 2", "after"]
     assert stages.value == pytest.approx(1.5 / 4)
+    assert stages.stages_by_task == {
+        "a": {"before": 0.5, "episode 1": 0.0, "episode 2": 1.0, "after": 1.0},
+        "b": {"before": 0.0, "episode 1": 0.0, "episode 2": 0.0, "after": 0.5},
+    }
+    assert stages.per_task == {"a": 2.5 / 4, "b": 0.5 / 4}
+
+
+def test_goals_of_a_task_are_taken_together():
+    lived = life(
+        [(b, {"a": "s/t@1", "b": "s/t@2"}.get(t, t), *c) for b, t, *c in CELLS], adapt=[2, 3]
+    )
+    stages = meta.adaptation(lived)
+    assert stages.stages_by_task == {"s/t": stages.stages}
 
 
 def test_meta_worlds_are_of_success_whatever_the_measure():

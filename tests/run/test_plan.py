@@ -71,6 +71,10 @@ def test_what_cannot_work_is_refused_before_anything_runs(tmp_path):
             make_plan(RunSpec("toy/check", (agent,), out=str(tmp_path)))
     with pytest.raises(SpecError, match="cannot work together"):
         make_plan(RunSpec("toy/blobs", ("q",)))
+    with pytest.raises(
+        SpecError, match=r"maml learns from trials of at least 11.*has trials of 10"
+    ):
+        make_plan(RunSpec("toy/meta-mass", ("maml",)))
     with pytest.raises(UnknownName, match="did you mean 'toy/compass'"):
         make_plan(RunSpec("toy/compas"))
     assert not any(tmp_path.iterdir())

@@ -8,7 +8,7 @@ taught; what the evaluation after all of them gives is the result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from perdure.arrays import mean
 from perdure.measure.metric import LifetimeData, Score, mean_over_tasks, metric
+from perdure.names import without_variant
 from perdure.store.history import History
 
 NONE = "no task was adapted to"
@@ -72,21 +73,29 @@ def over_tasks(
 
 
 def by_stage(found: Mapping[str, Adaptation]) -> Score:
-    """The mean over tasks at each stage, and the mean over stages."""
+    """The mean over tasks at each stage, and the mean over stages; and the same for each task, all its variants (goals)
+    taken together."""
     if not found:
         return Score(nan, reason=NONE)
-    stages: dict[str, list[float]] = {"before": [a.before for a in found.values()]}
-    for k in range(max(len(a.episodes) for a in found.values())):
-        stages[f"episode {k + 1}"] = [a.episodes[k] for a in found.values() if k < len(a.episodes)]
-    stages["after"] = [a.after for a in found.values()]
-    means = {}
-    for stage, values in stages.items():
-        there = [v for v in values if not isnan(v)]
-        if there:
-            means[stage] = mean(there)
+    means = _stages(list(found.values()))
     if not means:
         return Score(nan, reason="no episode of an adaptation was scored")
-    return Score(mean(list(means.values())), stages=means)
+    groups: dict[str, list[Adaptation]] = {}
+    for task, one in found.items():
+        groups.setdefault(without_variant(task), []).append(one)
+    tasks = {task: _stages(own) for task, own in groups.items()}
+    per_task = {task: mean(list(own.values())) for task, own in tasks.items() if own}
+    return Score(mean(list(means.values())), per_task, stages=means, stages_by_task=tasks)
+
+
+def _stages(found: Sequence[Adaptation]) -> dict[str, float]:
+    """The mean at each stage that was scored."""
+    stages: dict[str, list[float]] = {"before": [a.before for a in found]}
+    for k in range(max(len(a.episodes) for a in found)):
+        stages[f"episode {k + 1}"] = [a.episodes[k] for a in found if k < len(a.episodes)]
+    stages["after"] = [a.after for a in found]
+    there = {stage: [v for v in values if not isnan(v)] for stage, values in stages.items()}
+    return {stage: mean(values) for stage, values in there.items() if values}
 
 
 @metric("meta.before", better="higher", title="Before adapting", bounds="measure")

@@ -62,6 +62,8 @@ class Score:
     over_time: tuple[Moment, ...] = ()
     stages: Mapping[str, float] = field(default_factory=dict)
     """By stage of an adaptation, in order."""
+    stages_by_task: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """The same for each task."""
     reason: str = ""
     notes: tuple[str, ...] = ()
     """What a reader should know before trusting the value."""

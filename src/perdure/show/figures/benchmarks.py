@@ -63,7 +63,7 @@ def bars(study: Study, found: Record) -> Any:
 
 def stages(study: Study, found: Record) -> Any:
     """The first leading metric, by stage of adaptation."""
-    rows = [{**r, "task": r["stage"]} for r in found["rows"]]
+    rows = [{**r, "task": r["stage"]} for r in found["rows"] if not r["task"]]
     order = max(
         ([r["task"] for r in rows if r["agent"] == a] for a in study.agents), key=len, default=[]
     )

@@ -24,7 +24,7 @@ def benchmarks(study: Study) -> list[Record]:
 
     ``spider``: agent, axis, metric, value, low, high, n, reason.
     ``bars``: agent, task, value, low, high, n of the first metric.
-    ``stages``: agent, stage, value, low, high, n of the first metric.
+    ``stages``: agent, task (empty: all), stage, value, low, high, n of the first metric.
     ``table``: agent, metric, title, value, error (standard error over lifetimes), n.
     """
     known = {m.name: m for m in study.metrics}

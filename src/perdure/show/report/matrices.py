@@ -115,16 +115,19 @@ def per_task(study: Study, metric: str) -> list[Record]:
 
 
 def per_stage(study: Study, metric: str) -> list[Record]:
-    """A metric by stage of adaptation: agent, stage, value, low, high, n, dropped, reason."""
+    """A metric by stage of adaptation: agent, task, stage, value, low, high, n, dropped, reason. Task is empty for the
+    mean over all; then come the tasks, if there are several."""
     scores, bounds = study.scores(metric), study.results.bounds.get(metric)
+    tasks = list(dict.fromkeys(t for s in scores.values() for t in s.stages_by_task))
     out = []
-    for agent in study.agents:
-        found = [scores[n].stages for n in study.of_agent(agent) if n in scores]
-        longest = max(found, key=len, default={})
-        for stage in longest:
-            values = [per.get(stage, np.nan) for per in found]
-            place = {"metric": metric, "agent": agent, "stage": stage}
-            out.append(place | estimate(mean_interval(values, LEVEL, bounds)))
+    for task in ("", *(tasks if len(tasks) > 1 else ())):
+        for agent in study.agents:
+            own = [scores[n] for n in study.of_agent(agent) if n in scores]
+            found = [s.stages_by_task.get(task, {}) if task else s.stages for s in own]
+            for stage in max(found, key=len, default={}):
+                values = [per.get(stage, np.nan) for per in found]
+                place = {"metric": metric, "agent": agent, "task": task, "stage": stage}
+                out.append(place | estimate(mean_interval(values, LEVEL, bounds)))
     return out
 
 

@@ -60,10 +60,12 @@ function barsByTask(found) {
 }
 function barsByStage(found) {
   const { rows, metrics: [{ title }] } = found, agents = [...new Set(rows.map((r) => r.agent))];
-  return [agentMarks(agents), rowChart({
-    label: `${title} by stage`, x: scaleOf(found), each: agents.length > 4 ? 11 : 14, gap: 12,
-    rows: [...groupBy(rows, (r) => r.stage)].map(([stage, own]) => ({ text: stage, items: own.map((r) => ({ ...r, bar: true, tip: valueTip(`${r.agent}, ${stage}`, r, title.toLowerCase()) })) })),
-  })];
+  const chart = (task, mine) => rowChart({
+    label: `${title} by stage${task && `, ${short(task)}`}`, x: scaleOf(found), each: agents.length > 4 ? 11 : 14, gap: 12,
+    rows: [...groupBy(mine, (r) => r.stage)].map(([stage, own]) => ({ text: stage, items: own.map((r) => ({ ...r, bar: true, tip: valueTip(`${r.agent}, ${stage}`, r, title.toLowerCase()) })) })),
+  });
+  const parts = [...groupBy(rows, (r) => r.task)].map(([task, mine]) => [task ? el("h4", {}, short(task)) : null, chart(task, mine)]);
+  return [agentMarks(agents), ...parts.flat()];
 }
 const PICTURES = { spider, bars: barsByTask, stages: barsByStage };
 function benchmarksChart(host) {
