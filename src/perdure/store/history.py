@@ -121,9 +121,16 @@ def _bits(chunk: pa.Array) -> Array:
 
 def floats(column: pa.ChunkedArray) -> Array:
     """A column of numbers as float64, NaN for null."""
-    if column.null_count:
-        column = column.cast(pa.float64()).fill_null(pa.scalar(float("nan")))
-    return np.asarray(numbers(column), np.float64)
+    if not column.null_count:
+        return np.asarray(numbers(column), np.float64)
+    column = column.cast(pa.float64())
+    # A scalar made of a Python number would import pandas, too.
+    known = numbers(column.is_valid())
+    bare = [
+        pa.Array.from_buffers(c.type, len(c), [None, c.buffers()[1]], offset=c.offset)
+        for c in column.chunks
+    ]
+    return np.where(known, numbers(pa.chunked_array(bare, pa.float64())), np.nan)
 
 
 def codes(column: pa.ChunkedArray) -> tuple[list[Any], Array]:

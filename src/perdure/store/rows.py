@@ -266,14 +266,18 @@ def _repeated(name: str, value: Any, n: int) -> pa.Array:
     return pa.DictionaryArray.from_arrays(_bare(pa.int32(), np.zeros(n, np.int32)), word)
 
 
-def _bare(kind: pa.DataType, values: Array) -> pa.Array:
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+def _bare(kind: pa.DataType, values: Array, there: Array | None = None) -> pa.Array:
+    known = None if there is None else _bits(there)
+    return pa.Array.from_buffers(kind, len(values), [known, pa.py_buffer(values)])
+
+
+def _bits(mask: Array) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(mask, bitorder="little"))
 
 
 def truths(mask: Array) -> pa.Array:
     """A mask as Arrow has it."""
-    bits = pa.py_buffer(np.packbits(mask, bitorder="little"))
-    return pa.Array.from_buffers(pa.bool_(), len(mask), [None, bits])
+    return pa.Array.from_buffers(pa.bool_(), len(mask), [None, _bits(mask)])
 
 
 def to_rows(table: pa.Table) -> list[Row]:
@@ -292,18 +296,20 @@ def flatten(table: pa.Table) -> pa.Table:
         more
     ):  # No rows, or none has any.
         return out
-    counts = np.diff(more.offsets.to_numpy())
+    # Not by to_numpy and pa.array, which import pandas where it is installed.
+    counts = np.diff(np.from_dlpack(more.offsets))
     row = np.repeat(np.arange(len(more)), counts)
     first, last = more.offsets[0].as_py(), more.offsets[-1].as_py()
     names = more.keys.slice(first, last - first).dictionary_encode()
-    which, values = names.indices.to_numpy(), more.items.slice(first, last - first).to_numpy()
+    which = np.from_dlpack(names.indices)
+    values = np.from_dlpack(more.items.slice(first, last - first))
     known = names.dictionary.to_pylist()
     for name in sorted(known):
         mine = which == known.index(name)
-        column, missing = np.zeros(len(more)), np.ones(len(more), bool)
-        column[row[mine]], missing[row[mine]] = values[mine], False
+        column, there = np.zeros(len(more)), np.zeros(len(more), bool)
+        column[row[mine]], there[row[mine]] = values[mine], True
         taken = name in SCHEMA.names
-        out = out.append_column(f"{name}_" if taken else name, pa.array(column, mask=missing))
+        out = out.append_column(f"{name}_" if taken else name, _bare(pa.float64(), column, there))
     return out
 
 
