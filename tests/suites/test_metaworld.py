@@ -434,5 +434,5 @@ def test_the_episodes_of_a_trial_share_their_goal(tmp_path):
     probes = [obs for kind, _, obs in agent.acted if kind == "adapt"]
     assert len(set(probes[:3])) == len(set(probes[3:])) == 1 and probes[0] != probes[3]
     assert {tasks for kind, tasks, _ in agent.acted if kind == "adapt"} == {None}
-    assert agent.setup.tasks == ("metaworld/push",)
+    assert agent.setup.tasks == (), "meta-training hides ids too"
     assert [r.trial for r in rows if r.kind == "learn"] == [0, 0, 0, 1, 1, 1]
