@@ -8,6 +8,7 @@ from browser import opened
 from perdure import registry
 from perdure.measure.benchmark import Benchmark
 from perdure.show.report import data, load, render, write_page
+from perdure.show.report.hero import title
 
 
 def metrics():
@@ -123,6 +124,7 @@ def adapted(tmp_path_factory):
 
 
 def test_what_is_measured_after_adapting_is_a_headline(adapted):
+    assert title(adapted).endswith(": one task, one to adapt to")
     head = data.headline(adapted)
     assert head["metrics"][0]["metric"] == "meta.after" and head["cells"][0]["value"] == 1.0
     # A benchmark of the tasks says itself what leads.

@@ -113,13 +113,16 @@ def title(study: Study) -> str:
     """What was run, in words: the curricula, and how many tasks in which way."""
     names = dict.fromkeys(_called(f) for f in study.folders)
     said = " · ".join(names)
-    count, learned = len(study.tasks), _learned(study)
+    spans = [s.summary for c in study.schedules for s in c.spans]
+    new = {t for s in spans if s.kind == "adapt" for t in s.tasks}
+    new -= {t for s in spans if s.kind == "learn" for t in s.tasks}
+    count, learned = len(study.tasks) - len(new), _learned(study)
     if not count or len(names) > 1:
         return said
     what = f"{in_words(count)} task{'s' * (count != 1)}"
     how = " in turn" if learned == "in turn" and count > 1 else ""
     how = " side by side" if learned == "together" and count > 1 else how
-    return f"{said}: {what}{how}"
+    return f"{said}: {what}{how}" + (f", {in_words(len(new))} to adapt to" if new else "")
 
 
 def _called(folder: Folder) -> str:
