@@ -138,6 +138,10 @@ class Suite(Protocol):
         """The evaluation protocols by name, if any: ``perdure eval SUITE --protocol NAME``."""
         return {}
 
+    def aliases(self) -> Mapping[str, str]:
+        """Other names of what ``perdure eval`` evaluates: as ``libero/10`` is ``libero/long``."""
+        return {}
+
     def demonstrator(self) -> tuple[str, Mapping[str, Any]]:
         """An agent that solves the suite's tasks, by its name, and the parameters with which tasks show
         it what it needs; no name if there is none. ``perdure selftest`` replays what it does."""

@@ -20,9 +20,6 @@ CHECKPOINT = 200
 """Steps after which an evaluation commits: what is repeated after a server has failed."""
 ENVS = 2
 """Environments side by side, if nothing else is said."""
-ALIASES = {"10": "long", "90": "ninety", "100": "hundred"}
-
-
 def policy_spec(text: str, more: Mapping[str, Any] | None = None) -> Spec:
     """The agent that a policy means: ``[LABEL=]P``.
 
@@ -69,10 +66,9 @@ def evaluation_spec(
     a task, ``libero/goal-3``. ``changes`` are KEY=VALUE in place of the protocol's."""
     given = Spec.parse(suite)
     name = given.name
-    for family in ("libero", "metaworld"):
-        name = (
-            name.replace(f"{family}_", f"{family}/", 1) if name.startswith(f"{family}_") else name
-        )
+    for family in registry.entries("suites"):
+        if name.startswith(f"{family}_"):  # As LeRobot calls it.
+            name = name.replace(f"{family}_", f"{family}/", 1)
     family, _, rest = name.partition("/")
     if not registry.is_suite(family):
         known = [n for n in registry.entries("suites") if registry.suite(n).protocols()]
@@ -85,7 +81,7 @@ def evaluation_spec(
         )
     listed = [n.removeprefix("eval-") for n in builders if n.startswith("eval-")]
     rest = rest.removeprefix("eval-")
-    rest = rest if rest in listed else ALIASES.get(rest, rest)
+    rest = rest if rest in listed else mine.aliases().get(rest, rest)
     params: dict[str, Any] = dict(given.params)
     if rest not in listed:
         try:

@@ -185,17 +185,15 @@ def _sums(rows: Sequence[Row], measure: str, films: Sequence[str]) -> dict[str, 
 
 
 def _most(row: Row) -> float | None:
-    """The largest reward of an episode, where that can be told: LIBERO's is 1 on success, else 0."""
-    return row.success if row.task.startswith("libero/") else None
+    """The largest reward of an episode, where that can be told: one reward of 1 for success, or none."""
+    return row.success if row.ret == row.success and row.success in (0, 1) else None
 
 
 def _group(task: str) -> tuple[str, int | str]:
     """LeRobot's group and number of a task: ``libero_spatial`` and 3."""
     suite, name, _ = split_task_id(task)
     kind, _, number = name.rpartition("-")
-    if suite == "libero" and number.isdigit():
-        return f"libero_{kind}", int(number)
-    return suite, name
+    return (f"{suite}_{kind}", int(number)) if kind and number.isdigit() else (suite, name)
 
 
 def _task(row: Row) -> str:

@@ -14,25 +14,20 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.overrides import TorchFunctionMode
 
 from perdure.agents.networks.encoders import Dropout
 from perdure.agents.networks.sac_networks import Layers
 from perdure.agents.networks.tensors import CPU
 from perdure.errors import SpecError
 
-_aten = torch.ops.aten
 ACTIVATIONS = frozenset(
-    {
-        _aten.relu, _aten.relu_, _aten.leaky_relu, _aten.leaky_relu_, _aten.elu, _aten.elu_,
-        _aten.gelu, _aten.silu, _aten.silu_, _aten.mish, _aten.tanh, _aten.tanh_,
-        _aten.hardtanh, _aten.hardtanh_, _aten.hardswish, _aten.hardswish_,
-    }
-)  # fmt: skip
+    {"relu", "leaky_relu", "elu", "gelu", "silu", "mish", "tanh", "hardtanh", "hardswish"}
+)
 """What makes a hidden unit. Sigmoids are not among them: they are the gates of recurrent layers."""
 
 
-class Activations(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Activations(TorchFunctionMode):
     """Keeps what every activation function gives while it is the mode, in the order of computation::
 
     with Activations() as seen:
@@ -41,14 +36,14 @@ class Activations(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.outputs: list[Tensor] = []
 
-    def __torch_dispatch__(
+    def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
     ) -> Any:
         out = func(*args, **(kwargs or {}))
-        if func.overloadpacket in ACTIVATIONS:
+        if getattr(func, "__name__", "").rstrip("_") in ACTIVATIONS:
             # A later operation may work in place.
             self.outputs.append(out.detach().clone())
         return out

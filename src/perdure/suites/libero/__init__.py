@@ -200,6 +200,9 @@ class LiberoSuite(Suite):
     def curricula(self) -> Mapping[str, Callable[..., Curriculum]]:
         return {**protocols.CURRICULA, **lifelong.CURRICULA}
 
+    def aliases(self) -> Mapping[str, str]:
+        return {"10": "long", "90": "ninety", "100": "hundred"}
+
     def protocols(self) -> Mapping[str, EvalProtocol]:
         return PROTOCOLS
 
