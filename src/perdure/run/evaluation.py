@@ -20,6 +20,8 @@ CHECKPOINT = 200
 """Steps after which an evaluation commits: what is repeated after a server has failed."""
 ENVS = 2
 """Environments side by side, if nothing else is said."""
+
+
 def policy_spec(text: str, more: Mapping[str, Any] | None = None) -> Spec:
     """The agent that a policy means: ``[LABEL=]P``.
 
