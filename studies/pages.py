@@ -9,6 +9,7 @@ slots where they stand:
 
     <!-- cost RUN -->                      lifetimes, seeds, rows, time and versions
     <!-- table RUN metric metric … -->     agents × metrics, mean ± half the 95 % interval
+    <!-- orders RUN-0 metric metric … -->  agents × RUN-0, RUN-1, …: the same tasks in other orders, and their spread
     <!-- tasks RUN metric -->              agents × tasks
     <!-- stages RUN metric -->             agents × before, each episode of and after adaptation
     <!-- ends RUN measure -->              agents × tasks: right after learning → at the end
@@ -35,6 +36,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import f_oneway
 
 from perdure import registry
 from perdure.measure import sources
@@ -139,6 +141,27 @@ def table(page: Page, run: Path, *metrics: str) -> str:
         values = [list(found.get(m, {}).get(agent, {}).values()) for m in metrics]
         rows.append([agent, *(cell(v) for v in values), str(max(map(len, values), default=0))])
     return grid(["agent", *metrics, "lifetimes"], rows)
+
+
+def orders(page: Page, run: Path, *metrics: str) -> str:
+    """Agents × runs of the same tasks in different orders × metrics; below each agent how far the means
+    of the orders are apart, how far lifetimes of one order are, and whether that could be chance."""
+    stem = run.name.rpartition("-")[0]
+    runs = sorted(p for p in runs_below(run.parent) if p.name.rpartition("-")[0] == stem)
+    found = [measured(r, metrics).table() for r in runs]
+    rows = []
+    for agent in agents_of(run):
+        for one, of in zip(runs, found, strict=True):
+            values = [list(of[m][agent].values()) for m in metrics]
+            rows.append([agent, one.name.rpartition("-")[2], *map(cell, values)])
+        groups = [[list(of[m][agent].values()) for of in found] for m in metrics]
+        between = [np.std([np.mean(g) for g in of], ddof=1) for of in groups]
+        within = [np.sqrt(np.mean([np.var(g, ddof=1) for g in of])) for of in groups]
+        chance = [float(f_oneway(*of).pvalue) for of in groups]
+        rows.append([agent, "SD between orders", *(f"{v:.3f}" for v in between)])
+        rows.append([agent, "SD within an order", *(f"{v:.3f}" for v in within)])
+        rows.append([agent, "p (one-way ANOVA)", *(f"{v:.3f}" for v in chance)])
+    return grid(["agent", "order", *metrics], rows)
 
 
 def tasks(page: Page, run: Path, metric: str) -> str:
@@ -358,7 +381,7 @@ def report(page: Page, run: Path) -> str:
 
 
 KINDS: dict[str, Callable[..., str]] = {
-    "cost": cost, "table": table, "tasks": tasks, "stages": stages, "ends": ends, "rounds": rounds, "openloris": openloris,
+    "cost": cost, "table": table, "orders": orders, "tasks": tasks, "stages": stages, "ends": ends, "rounds": rounds, "openloris": openloris,
     "curves": curves, "kept": kept, "report": report,
 }  # fmt: skip
 

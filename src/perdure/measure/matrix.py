@@ -87,7 +87,8 @@ class Matrix:
     """One lifetime's evaluations."""
 
     tasks: tuple[str, ...]
-    """Columns: task ids in order of first appearance."""
+    """Columns: task ids in order of first appearance, of those that were learned or evaluated after
+    deployment."""
     blocks: tuple[int, ...]
     """For each row: the block it was evaluated in."""
     learned: tuple[tuple[str, ...], ...]
@@ -209,8 +210,8 @@ def evaluation_matrix(history: History, measure: str | None = None) -> Matrix:
     steps that favours short episodes, which succeed more often; a budget of episodes cuts none off.
     """
     values = history.values(measure)
-    scored = ~history.learning & ~history.adapt & ~history.before & history.complete
-    scored &= ~np.isnan(values)
+    evaluated = ~history.learning & ~history.adapt & ~history.before
+    scored = evaluated & history.complete & ~np.isnan(values)
     columns = len(history.tasks)
     blocks, row = np.unique(history.block[scored], return_inverse=True)
     cell = row * columns + history.task[scored]
@@ -219,11 +220,14 @@ def evaluation_matrix(history: History, measure: str | None = None) -> Matrix:
     means = np.divide(sums, counts, out=np.full(len(sums), nan), where=counts > 0)
     taught = lessons(history)
     learned = tuple(tuple(t for b, t in taught if b < block) for block in blocks)
+    known = {task for _, task in taught}
+    known |= {history.tasks[k] for k in np.unique(history.task[evaluated])}
+    own = [k for k, task in enumerate(history.tasks) if task in known]
     return Matrix(
-        history.tasks,
+        tuple(history.tasks[k] for k in own),
         tuple(int(b) for b in blocks),
         learned,
-        means.reshape(len(blocks), columns),
+        means.reshape(len(blocks), columns)[:, own],
         tuple(taught),
     )
 
