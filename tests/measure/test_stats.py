@@ -3,13 +3,14 @@ import json
 import subprocess
 import sys
 from itertools import product
-from math import isnan, nan, sqrt
+from math import isnan, nan, pi, sqrt, tan
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
+from scipy.special import stdtrit
 
 from perdure.errors import MeasureError
 from perdure.measure.stats import (
@@ -19,6 +20,8 @@ from perdure.measure.stats import (
     performance_profile,
     probability_of_improvement,
     share_limits,
+    t_quantile,
+    t_quantiles,
 )
 from perdure.store.plain import plain
 
@@ -274,3 +277,13 @@ def test_plain_is_strict_json():
 def test_importing_is_cheap():
     code = "import sys, perdure.measure.compare; sys.exit('scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.999])
+def test_quantiles_of_students_t_are_scipys(level):
+    # By hand: one degree of freedom is Cauchy's distribution, tan(π level / 2); two have t² = 2 level² / (1 − level²).
+    assert t_quantile(1, level) == pytest.approx(tan(pi * level / 2), rel=1e-12)
+    assert t_quantile(2, level) == pytest.approx(sqrt(2 * level**2 / (1 - level**2)), rel=1e-12)
+    for df in (3, 4, 9, 58, 299, 300, 301, 7.5):
+        assert t_quantile(df, level) == pytest.approx(stdtrit(df, (1 + level) / 2), rel=1e-11)
+    assert np.isnan(t_quantiles(np.array([0, 2]), level)).tolist() == [True, False]

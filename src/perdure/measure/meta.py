@@ -35,7 +35,7 @@ class Adaptation:
 
 def adaptations(history: History, measure: str) -> dict[str, Adaptation]:
     """Each test task's last adaptation."""
-    if measure not in history.columns:
+    if measure not in history.columns or not history.adapt.any():
         return {}
     values = history.values(measure)
     scored = history.complete & ~np.isnan(values) & ~history.before

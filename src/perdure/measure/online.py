@@ -27,9 +27,10 @@ def _why_not(history: History) -> str:
     mine = history.learning & ~history.before
     task = history.task[mine]
     turns = task[np.append(True, task[1:] != task[:-1])] if len(task) else task
-    if len(np.unique(task)) < 2:
+    different = len(set(turns.tolist()))
+    if different < 2:
         return "fewer than two tasks were learned"
-    if len(turns) > len(np.unique(task)):
+    if len(turns) > different:
         code = next(c for c in turns if (turns == c).sum() > 1)
         return f"{history.tasks[code]} came more than once: defined for tasks that come one by one"
     return ""
