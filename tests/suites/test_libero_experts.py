@@ -24,8 +24,8 @@ from perdure.suites.libero.experts.grasps import downward, find
 from perdure.suites.libero.experts.motion import rotation_vector
 from perdure.suites.libero.experts.places import Held, twist
 from perdure.suites.libero.experts.plan import ordered
+from perdure.suites.libero.experts.planning_scene import PlanningScene
 from perdure.suites.libero.experts.solids import Solids, gripper, hits_gripper
-from perdure.suites.libero.experts.world import World
 from perdure.suites.libero.problem import Relation
 from perdure.suites.libero.problems import problem_of
 from perdure.suites.libero.rotations import turn_of
@@ -110,7 +110,7 @@ def test_turns():
 def test_goals_are_put_in_order():
     def order(name):
         scene = scene_of(problem_of(libero_tasks.find(name)), "official")
-        return [str(r) for r in ordered(scene.problem.goal, World(scene))]
+        return [str(r) for r in ordered(scene.problem.goal, PlanningScene(scene))]
 
     assert [r.split("(")[0] for r in order("10-3")] == ["in", "close"]
     stacked = order("90-63")

@@ -31,8 +31,8 @@ from perdure.suites.libero.generation.identity import key, official_keys
 from perdure.suites.libero.generation.kinds import family
 from perdure.suites.libero.generation.nouns import AT_HOME, FIXTURES, MOVABLES, SURFACES
 from perdure.suites.libero.generation.reading import meanings
+from perdure.suites.libero.generation.scene_layout import SceneLayout
 from perdure.suites.libero.generation.suite import KINDS, NOTES, Report, generate, problem_with
-from perdure.suites.libero.generation.world import World
 from perdure.suites.libero.problem import Problem, Rectangle, Region, Relation, Thing
 from perdure.suites.libero.problems import problem_of
 from perdure.suites.libero.simulation import Simulation
@@ -308,7 +308,7 @@ def at(**positions):
     problem = scene_with([(n, *p[:2], None) for n, p in positions.items() if names[n] in MOVABLES], (), "",
                          [(n, *p[:2], None) for n, p in positions.items() if names[n] in FIXTURES])  # fmt: skip
     true = {r for p in positions.values() for r in p[2:]}
-    return World(
+    return SceneLayout(
         problem,
         {n: np.array([*p[:2], 0.0]) for n, p in positions.items()},
         {n: len(p) == 2 for n, p in positions.items()},

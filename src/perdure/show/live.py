@@ -52,7 +52,7 @@ STYLES = {"damaged": "red", "failed": "red", "interrupted": "yellow", "done": "d
 
 
 @dataclass(frozen=True)
-class Look:
+class LifetimeStatus:
     """One lifetime at one moment."""
 
     job: str
@@ -74,8 +74,8 @@ class Watcher:
     """Follows the jobs of a run by their files."""
 
     path: Path
-    done: dict[str, Look] = field(default_factory=dict)
-    finals: dict[str, Look] = field(default_factory=dict)
+    done: dict[str, LifetimeStatus] = field(default_factory=dict)
+    finals: dict[str, LifetimeStatus] = field(default_factory=dict)
     folders: dict[str, LifetimeFolder] = field(default_factory=dict)
     """They remember what they saw last."""
     left: tuple[float, float] = (float("-inf"), 0.0)
@@ -89,7 +89,7 @@ class Watcher:
         # Of what has not begun there is nothing to look at, and it may be thousands.
         begun = run.begun(job for job in weights if job not in self.done)
         looks = [
-            self._look(job) if job in begun or job in self.done else Look(job, "waiting")
+            self._look(job) if job in begun or job in self.done else LifetimeStatus(job, "waiting")
             for job in weights
         ]
         counts = Counter(x.status for x in looks)
@@ -133,7 +133,7 @@ class Watcher:
         then, left = self.left
         return left - (now - then) if now - then < min(PAUSE, left) else found
 
-    def _final(self, look: Look) -> Look:
+    def _final(self, look: LifetimeStatus) -> LifetimeStatus:
         """A finished lifetime with its final score, which is read once."""
         if look.job not in self.finals:
             found = final_score(self.folders.get(look.job, LifetimeFolder(self.path / look.job)))
@@ -144,27 +144,27 @@ class Watcher:
             self.finals[look.job] = look
         return self.finals[look.job]
 
-    def _look(self, job: str) -> Look:
+    def _look(self, job: str) -> LifetimeStatus:
         if job in self.done:
             return self.done[job]
         folder = self.folders.setdefault(job, LifetimeFolder(self.path / job))
         status = folder.status()
         if status in ("waiting", "damaged"):
-            return Look(job, status, doing=folder.trouble())
+            return LifetimeStatus(job, status, doing=folder.trouble())
         progress = folder.progress()
         doing = _doing(progress)
         score = _score(progress.get("score"), progress.get("measure"))
         if status == "running":
-            return Look(job, status, progress, folder.worked(time.time()), doing, score)
+            return LifetimeStatus(job, status, progress, folder.worked(time.time()), doing, score)
         spans = folder.worked(folder.last_sign())
         progress["eta"] = None
         if status == "done":
-            self.done[job] = Look(job, status, progress, spans, doing, score)
+            self.done[job] = LifetimeStatus(job, status, progress, spans, doing, score)
             return self.done[job]
         progress["rate"] = None
         error = folder.error() if status == "failed" else None
         doing = str(error["error"]).partition("\n")[0] if error else doing
-        return Look(job, status, progress, spans, doing, score)
+        return LifetimeStatus(job, status, progress, spans, doing, score)
 
     def summary(self) -> str:
         """One line, for logs that are not a terminal."""
@@ -179,7 +179,7 @@ def _doing(progress: dict[str, Any]) -> str:
     return f"{what} {progress.get('task', '')}".strip()
 
 
-def _job(look: Look, weight: float) -> eta.JobTime:
+def _job(look: LifetimeStatus, weight: float) -> eta.JobTime:
     """What is known of how long a lifetime takes."""
     running = look.status == "running"
     return eta.JobTime(
@@ -244,7 +244,7 @@ def _score(value: float | None, measure: str | None) -> str:
     return "–" if value is None else f"{value:.2f} {measure or ''}".strip()
 
 
-def _table(looks: list[Look], hidden: int, width: int) -> Table:
+def _table(looks: list[LifetimeStatus], hidden: int, width: int) -> Table:
     table, narrow = Table(box=None, pad_edge=False), width < WIDE
     left, spare = ("lifetime", "state", "task", "score"), ("steps", "time", "rate")
     names = ("lifetime", "state", "block", "task", "score", "steps", "rate", "time", "ETA")
@@ -264,7 +264,7 @@ def _table(looks: list[Look], hidden: int, width: int) -> Table:
     return table
 
 
-def _cells(x: Look, narrow: bool) -> dict[str, str | Text]:
+def _cells(x: LifetimeStatus, narrow: bool) -> dict[str, str | Text]:
     """The cells of a lifetime's row by their columns."""
     p = x.progress
     blocks = p.get("blocks")

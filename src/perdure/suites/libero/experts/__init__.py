@@ -22,7 +22,7 @@ import numpy as np
 from perdure.seeds import rng_for
 from perdure.suites.libero.env import Libero
 from perdure.suites.libero.experts.plan import script
-from perdure.suites.libero.experts.world import World
+from perdure.suites.libero.experts.planning_scene import PlanningScene
 from perdure.suites.libero.scene import Scene
 from perdure.types import Array
 
@@ -33,7 +33,7 @@ class Expert:
     """Plays one episode of a scene after another, an action at a time."""
 
     def __init__(self, scene: Scene) -> None:
-        self.world = World(scene)
+        self.world = PlanningScene(scene)
         self.reset()
 
     def reset(self) -> None:

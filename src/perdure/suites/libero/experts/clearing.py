@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from perdure.suites.libero.experts.places import Held
-from perdure.suites.libero.experts.world import World
+from perdure.suites.libero.experts.planning_scene import PlanningScene
 from perdure.types import Array
 
 BESIDE = 0.09
@@ -17,7 +17,7 @@ STEPS = (0.0, 0.03, 0.06, 0.09, 0.12, 0.15, 0.18)
 
 
 def level_over(
-    world: World,
+    world: PlanningScene,
     begin: Array,
     end: Array,
     without: tuple[str, ...],
@@ -36,7 +36,7 @@ def level_over(
     return (float(over.max()) if len(over) else -np.inf) + below + CLEAR
 
 
-def sidestep(world: World, held: Held, high: float) -> Array:
+def sidestep(world: PlanningScene, held: Held, high: float) -> Array:
     """The shortest level step after which nothing is above what is held, as an open drawer may be, up to where the
     hand is at a height. None is zero."""
     shape = held.points(0.015) @ world.hand_axes.T + world.hand

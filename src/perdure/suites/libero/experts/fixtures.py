@@ -9,8 +9,8 @@ from perdure.suites.libero.experts.grasps import OPEN, Grasp, downward, leaning,
 from perdure.suites.libero.experts.handling import FLIP, approach, close, easiest
 from perdure.suites.libero.experts.motion import CLOSED, OPENED, Script, go, toward, wait
 from perdure.suites.libero.experts.places import LEVEL, TWISTED, turned, twist
+from perdure.suites.libero.experts.planning_scene import PlanningScene
 from perdure.suites.libero.experts.solids import Solids, solids_of
-from perdure.suites.libero.experts.world import World
 from perdure.suites.libero.problem import Relation
 from perdure.types import Array
 
@@ -18,37 +18,37 @@ TURN = 0.9
 """Radians that a knob is turned at a time."""
 
 
-def owner(world: World, name: str) -> str:
+def owner(world: PlanningScene, name: str) -> str:
     """The thing that a region or a thing is of."""
     zone = world.scene.zones.get(name)
     return name if zone is None or zone.parent is None else zone.parent
 
 
-def joint_of(world: World, relation: Relation) -> str:
+def joint_of(world: PlanningScene, relation: Relation) -> str:
     """The joint that decides it."""
     name = relation.names[0]
     part = world.scene.bodies.get(name) or world.scene.zones[name]
     return part.joints[0]
 
 
-def slides(world: World, joint: str) -> bool:
+def slides(world: PlanningScene, joint: str) -> bool:
     """Whether it is a drawer's rather than a door's."""
     return int(world.model.joint(joint).type[0]) == 2
 
 
-def axis(world: World, joint: str) -> Array:
+def axis(world: PlanningScene, joint: str) -> Array:
     """Of a joint, in the world."""
     found: Array = world.data.xaxis[world.model.joint(joint).id].copy()
     return found
 
 
-def parts(world: World, joint: str) -> Solids:
+def parts(world: PlanningScene, joint: str) -> Solids:
     """What a joint moves."""
     body = int(world.model.jnt_bodyid[world.model.joint(joint).id])
     return solids_of(world.model, world.data, world.part_geoms(body))
 
 
-def handle(world: World, joint: str) -> tuple[Solids, Array]:
+def handle(world: PlanningScene, joint: str) -> tuple[Solids, Array]:
     """The bar of a drawer and the level way out of it."""
     out = -axis(world, joint)  # Drawers open as their joint falls.
     pieces = parts(world, joint)
@@ -58,7 +58,7 @@ def handle(world: World, joint: str) -> tuple[Solids, Array]:
     return bar, out
 
 
-def open_drawer(world: World, relation: Relation, tried: int) -> Script:
+def open_drawer(world: PlanningScene, relation: Relation, tried: int) -> Script:
     """Take the bar and draw it out."""
     joint = joint_of(world, relation)
     bar, out = handle(world, joint)
@@ -94,7 +94,7 @@ def open_drawer(world: World, relation: Relation, tried: int) -> Script:
     yield from go(world, world.hand + LEVEL * 0.12, axes, OPENED, near=0.04, steps=25)
 
 
-def close_drawer(world: World, relation: Relation, tried: int) -> Script:
+def close_drawer(world: PlanningScene, relation: Relation, tried: int) -> Script:
     """Push its front in with the tips of the closed fingers."""
     joint = joint_of(world, relation)
     bar, out = handle(world, joint)
@@ -117,7 +117,7 @@ def close_drawer(world: World, relation: Relation, tried: int) -> Script:
     yield from go(world, world.hand + LEVEL * 0.12, axes, CLOSED, near=0.04, steps=25)
 
 
-def turn_knob(world: World, relation: Relation, tried: int) -> Script:
+def turn_knob(world: PlanningScene, relation: Relation, tried: int) -> Script:
     """Take the knob's bar from above and turn it, again if once is not enough."""
     joint = joint_of(world, relation)
     up = relation.predicate == "turnon"
@@ -158,7 +158,7 @@ def _long_axis(solids: Solids) -> Array:
     return np.asarray(vectors[:, np.argmax(values)])
 
 
-def swing(world: World, joint: str) -> tuple[Array, Array, Array]:
+def swing(world: PlanningScene, joint: str) -> tuple[Array, Array, Array]:
     """A door's hinge, the way along the door from it, and the way its free end goes as it opens."""
     number = world.model.joint(joint).id
     hinge = world.data.xanchor[number].copy()
@@ -170,7 +170,7 @@ def swing(world: World, joint: str) -> tuple[Array, Array, Array]:
     return hinge, along, opening
 
 
-def _panel(world: World, joint: str) -> Solids:
+def _panel(world: PlanningScene, joint: str) -> Solids:
     leaf = parts(world, joint)
     return leaf.take(np.array([int(np.argmax(leaf.halves.prod(1)))]))
 
@@ -179,13 +179,15 @@ def _reach(panel: Solids, hinge: Array, along: Array) -> float:
     return float(((panel.corners().reshape(-1, 3) - hinge) @ along).max())
 
 
-def close_door(world: World, relation: Relation, tried: int) -> Script:
+def close_door(world: PlanningScene, relation: Relation, tried: int) -> Script:
     """Push the free end of a door round to its frame, from outside."""
     joint = joint_of(world, relation)
     yield from _sweep(world, joint, -1.0, relation, tried)
 
 
-def _sweep(world: World, joint: str, sense: float, relation: Relation, tried: int) -> Script:
+def _sweep(
+    world: PlanningScene, joint: str, sense: float, relation: Relation, tried: int
+) -> Script:
     """Push a door with closed fingers that point down: ``sense`` is 1 to open it from inside."""
     hinge, along, opening = swing(world, joint)
     panel = _panel(world, joint)
@@ -211,7 +213,7 @@ def _sweep(world: World, joint: str, sense: float, relation: Relation, tried: in
     yield from go(world, world.hand + LEVEL * 0.15, None, CLOSED, near=0.04, steps=25)
 
 
-def open_door(world: World, relation: Relation, tried: int) -> Script:
+def open_door(world: PlanningScene, relation: Relation, tried: int) -> Script:
     """Draw a door open by its handle a little, then push it on from inside."""
     joint = joint_of(world, relation)
     if world.joint(joint) > -0.45:
@@ -220,7 +222,7 @@ def open_door(world: World, relation: Relation, tried: int) -> Script:
         yield from _sweep(world, joint, 1.0, relation, tried)
 
 
-def _draw(world: World, joint: str, tried: int) -> Script:
+def _draw(world: PlanningScene, joint: str, tried: int) -> Script:
     hinge, along, opening = swing(world, joint)
     leaf = parts(world, joint)
     out = (leaf.middles - hinge) @ opening

@@ -27,13 +27,13 @@ from perdure.suites.libero.experts.places import (
     RUN,
     TWISTED,
     Held,
-    Place,
+    ReleasePose,
     Room,
     held_by,
     turned,
     twist,
 )
-from perdure.suites.libero.experts.world import World
+from perdure.suites.libero.experts.planning_scene import PlanningScene
 from perdure.suites.libero.problem import Relation
 from perdure.types import Array
 
@@ -62,7 +62,7 @@ def easiest(axes: Array) -> Array:
 
 
 def approach(
-    world: World,
+    world: PlanningScene,
     position: Array,
     axes: Array,
     grip: float,
@@ -82,12 +82,12 @@ def approach(
         yield from go(world, position, axes, grip, near=near)
 
 
-def transfers(world: World, relation: Relation) -> Iterator[tuple[Grasp, Place]]:
+def transfers(world: PlanningScene, relation: Relation) -> Iterator[tuple[Grasp, ReleasePose]]:
     """Grasps of a thing with places where it can then be put, the best first."""
     name, target = relation.names
     thing, around = world.solids(name), world.others(name)
     room = Room(world, name, relation)
-    doubtful: list[tuple[Grasp, Place]] = []
+    doubtful: list[tuple[Grasp, ReleasePose]] = []
     found = False
     for poses in (grasps.DOWNWARD, SLANTING):
         for grasp in grasps.find(thing, around, poses):
@@ -121,7 +121,7 @@ def transfers(world: World, relation: Relation) -> Iterator[tuple[Grasp, Place]]
     yield from doubtful
 
 
-def _ways_in(world: World, zone: str) -> list[Array]:
+def _ways_in(world: PlanningScene, zone: str) -> list[Array]:
     """Level directions from which a region is open, those of its body."""
     middle, _, _ = world.site_box(zone)
     parent = world.scene.zones[zone].parent
@@ -138,12 +138,12 @@ def _ways_in(world: World, zone: str) -> list[Array]:
     return free
 
 
-def move(world: World, relation: Relation, skip: int = 0) -> Script:
+def move(world: PlanningScene, relation: Relation, skip: int = 0) -> Script:
     """Make ``on`` or ``in`` true: pick the thing up and put it where it should be.
 
     ``skip`` is how many of the best ways have failed.
     """
-    found: list[tuple[Grasp, Place]] = []
+    found: list[tuple[Grasp, ReleasePose]] = []
     for pair in transfers(world, relation):
         found.append(pair)
         if len(found) > skip:
@@ -172,7 +172,7 @@ def move(world: World, relation: Relation, skip: int = 0) -> Script:
         yield from push_in(world, held, place)
 
 
-def pick(world: World, name: str, grasp: Grasp) -> Script:
+def pick(world: PlanningScene, name: str, grasp: Grasp) -> Script:
     """Take hold of a thing and lift it."""
     axes = grasp.axes
     yield from approach(world, grasp.position - axes[:, 2] * 0.07, axes, OPENED)
@@ -185,7 +185,7 @@ def pick(world: World, name: str, grasp: Grasp) -> Script:
     yield from go(world, world.hand + 0.08 * LEVEL, axes, CLOSED, near=0.02, steps=25)
 
 
-def close(world: World, position: Array, axes: Array, most: int = 12) -> Script:
+def close(world: PlanningScene, position: Array, axes: Array, most: int = 12) -> Script:
     """Close the fingers until they have stopped."""
     still, last = 0, world.opening
     for k in range(most):
@@ -196,12 +196,12 @@ def close(world: World, position: Array, axes: Array, most: int = 12) -> Script:
             return
 
 
-def holding(world: World, name: str) -> bool:
+def holding(world: PlanningScene, name: str) -> bool:
     """Whether a thing is between the fingers."""
     return world.held(name) and world.opening > 0.001
 
 
-def carry(world: World, held: Held, place: Place) -> Script:
+def carry(world: PlanningScene, held: Held, place: ReleasePose) -> Script:
     """Over everything in between to above a place."""
     shape = held.points(0.015)
     low = min(
@@ -222,7 +222,7 @@ def carry(world: World, held: Held, place: Place) -> Script:
     yield from go(world, over, place.axes, CLOSED, near=0.012, turned=0.1)
 
 
-def put_down(world: World, held: Held, place: Place) -> Script:
+def put_down(world: PlanningScene, held: Held, place: ReleasePose) -> Script:
     """Lower what is held, correcting for how it has shifted in the hand, and open."""
     target = place.position + place.axes @ held.position
     yield from go(world, place.position + 0.01 * LEVEL, place.axes, CLOSED, near=0.008, speed=0.7)
@@ -237,7 +237,7 @@ def put_down(world: World, held: Held, place: Place) -> Script:
     )
 
 
-def press(world: World, name: str) -> Script:
+def press(world: PlanningScene, name: str) -> Script:
     """Push what has come to rest slanting, on an edge, down by its highest part."""
     points = world.solids(name).corners().reshape(-1, 3)
     top = points[points[:, 2] > points[:, 2].max() - 0.006].mean(0)
@@ -247,10 +247,10 @@ def press(world: World, name: str) -> Script:
     yield from go(world, world.hand + 0.1 * LEVEL, axes, CLOSED, near=0.03, steps=20)
 
 
-def push_in(world: World, held: Held, place: Place) -> Script:
+def push_in(world: PlanningScene, held: Held, place: ReleasePose) -> Script:
     """Bring what is held before an opening, push it in, let go of it and draw the hand back."""
     assert place.way is not None
-    before = Place(place.position - RUN * place.way, place.axes, True)
+    before = ReleasePose(place.position - RUN * place.way, place.axes, True)
     shape = held.points(0.015)
     low = min(
         -0.012,

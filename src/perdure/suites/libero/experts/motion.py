@@ -7,7 +7,7 @@ from collections.abc import Generator
 import numpy as np
 
 from perdure.suites.libero.controller import STEP
-from perdure.suites.libero.experts.world import World
+from perdure.suites.libero.experts.planning_scene import PlanningScene
 from perdure.types import Array
 
 Script = Generator[Array, None, None]
@@ -35,7 +35,7 @@ def rotation_vector(turn: Array) -> Array:
 
 
 def toward(
-    world: World, position: Array, axes: Array | None, grip: float, speed: float = 1.0
+    world: PlanningScene, position: Array, axes: Array | None, grip: float, speed: float = 1.0
 ) -> Array:
     """The action that moves the hand towards a pose, in a straight line, as fast as it may."""
     action = np.zeros(7)
@@ -49,7 +49,7 @@ def toward(
 
 
 def go(
-    world: World,
+    world: PlanningScene,
     position: Array,
     axes: Array | None,
     grip: float,
@@ -79,7 +79,7 @@ def go(
         yield toward(world, position, axes, grip, speed)
 
 
-def back_home(world: World, home: tuple[Array, Array], grip: float = OPENED) -> Script:
+def back_home(world: PlanningScene, home: tuple[Array, Array], grip: float = OPENED) -> Script:
     """To the posture of the beginning: what was turned and stretched on the way is undone.
 
     An arm that is quite straight cannot be drawn back, as nothing pulls along it. It is lifted until it bends.
@@ -91,14 +91,14 @@ def back_home(world: World, home: tuple[Array, Array], grip: float = OPENED) -> 
     yield from go(world, *home, grip, near=0.04, turned=0.3, steps=40)
 
 
-def wait(world: World, grip: float, steps: int) -> Script:
+def wait(world: PlanningScene, grip: float, steps: int) -> Script:
     """Stay, and open or close the gripper."""
     place, axes = world.hand, world.hand_axes
     for _ in range(steps):
         yield toward(world, place, axes, grip)
 
 
-def open_to(world: World, opening: float, steps: int = 12) -> Script:
+def open_to(world: PlanningScene, opening: float, steps: int = 12) -> Script:
     """Open or close the fingers to about this far from the middle, staying where the hand is."""
     place, axes = world.hand, world.hand_axes
     for _ in range(steps):

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from perdure.suites.libero.experts.grasps import OPEN, Grasp, pointing
+from perdure.suites.libero.experts.planning_scene import PlanningScene
 from perdure.suites.libero.experts.solids import Solids, gripper, hits_gripper
-from perdure.suites.libero.experts.world import World
 from perdure.suites.libero.predicates import HEADROOM, NEAR, SLACK
 from perdure.suites.libero.problem import Relation
 from perdure.types import Array
@@ -50,7 +50,7 @@ class Held:
     solids: Solids
 
     @classmethod
-    def by(cls, world: World, name: str, position: Array, axes: Array) -> Held:
+    def by(cls, world: PlanningScene, name: str, position: Array, axes: Array) -> Held:
         """As a hand in this pose would hold it where it is."""
         return cls(
             name,
@@ -60,7 +60,7 @@ class Held:
         )
 
     @classmethod
-    def now(cls, world: World, name: str) -> Held:
+    def now(cls, world: PlanningScene, name: str) -> Held:
         """As it is held."""
         return cls.by(world, name, world.hand, world.hand_axes)
 
@@ -70,7 +70,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Place:
+class ReleasePose:
     """A pose of the hand in which what it holds is where it should be."""
 
     position: Array
@@ -97,7 +97,7 @@ def twist(axes: Array) -> float:
     return float((angle + np.pi) % (2 * np.pi) - np.pi)
 
 
-def spots(world: World, relation: Relation) -> Iterator[tuple[Array, float]]:
+def spots(world: PlanningScene, relation: Relation) -> Iterator[tuple[Array, float]]:
     """Places for a thing's origin, seen from above, and how far each is from the best one."""
     target = relation.names[1]
     if target in world.bodies:
@@ -118,7 +118,7 @@ def spots(world: World, relation: Relation) -> Iterator[tuple[Array, float]]:
             yield middle + away, float(np.hypot(u * reach[0] - best[0], v * reach[1] - best[1]))
 
 
-def _share(world: World, relation: Relation) -> float:
+def _share(world: PlanningScene, relation: Relation) -> float:
     """Where in a region a thing is best put that is not alone there, from −0.6 to 0.6 of its longer side; 0 if it is."""
     target = relation.names[1]
     goal = world.scene.problem.goal
@@ -128,7 +128,7 @@ def _share(world: World, relation: Relation) -> float:
     return 1.2 * there.index(relation) / (len(there) - 1) - 0.6
 
 
-def will_hold(world: World, relation: Relation, origin: Array) -> bool:
+def will_hold(world: PlanningScene, relation: Relation, origin: Array) -> bool:
     """Whether the relation would hold with the thing's origin there, contact aside."""
     target = relation.names[1]
     if target in world.bodies:
@@ -148,7 +148,9 @@ def will_hold(world: World, relation: Relation, origin: Array) -> bool:
 class Room:
     """What is around a target, and whether things fit there."""
 
-    def __init__(self, world: World, name: str, relation: Relation, opening: float = OPEN) -> None:
+    def __init__(
+        self, world: PlanningScene, name: str, relation: Relation, opening: float = OPEN
+    ) -> None:
         self.world, self.relation = world, relation
         self.spots = sorted(spots(world, relation), key=lambda s: s[1])
         self.env = world.others(name).near(self.spots[0][0], 0.45)
@@ -156,7 +158,7 @@ class Room:
         self.skin = self.env.skin(0.01)
         self.hand = gripper(opening)
 
-    def lowered(self, held: Held, axes: Array, most: int = TRIED) -> Place | None:
+    def lowered(self, held: Held, axes: Array, most: int = TRIED) -> ReleasePose | None:
         """The nearest place to the middle where a thing can be lowered and the hand opened; one where
         the hand would touch something if there is no better; None if it does not fit at all."""
         points = held.points()
@@ -190,7 +192,7 @@ class Room:
                 continue
             lowest = min(lowest, (heights[-1], turn, spot), key=lambda low: low[0])
             if not within and self._goes(held, found[1], found[0]):
-                return Place(*found, True)
+                return ReleasePose(*found, True)
             if len(resting) == ENOUGH:
                 break
         if within and resting:
@@ -202,9 +204,11 @@ class Room:
                 for drop in (0.0, *DROPS):
                     for position, turned_axes in some:
                         if self._goes(held, turned_axes, position + drop * LEVEL):
-                            return Place(position + drop * LEVEL, turned_axes, True, drop=drop)
+                            return ReleasePose(
+                                position + drop * LEVEL, turned_axes, True, drop=drop
+                            )
             resting = flat
-        return Place(*resting[0], False) if resting else None
+        return ReleasePose(*resting[0], False) if resting else None
 
     def _goes(self, held: Held, axes: Array, position: Array) -> bool:
         """Whether there is room for the hand, and no thin wall in what it holds."""
@@ -251,7 +255,7 @@ class Room:
                 return False
         return True
 
-    def pushed(self, held: Held, axes: Array, way: Array) -> Place | None:
+    def pushed(self, held: Held, axes: Array, way: Array) -> ReleasePose | None:
         """A place that a thing can be pushed into along a level way, the nearest to the opening.
 
         The hand keeps its lean; or, where the thing is held from above, it points straight in.
@@ -262,7 +266,7 @@ class Room:
             choices = [
                 pointing(way, x) for x in (np.cross(way, LEVEL), np.cross(LEVEL, way), LEVEL)
             ]
-        best: Place | None = None
+        best: ReleasePose | None = None
         inwards = sorted(self.spots, key=lambda s: (float(s[0] @ way), s[1]))
         for turned_axes in choices:
             if abs(twist(turned_axes)) > TWISTED:
@@ -279,8 +283,8 @@ class Room:
                         continue
                     position = origin - offset
                     if self.fits(turned_axes, position, -way):
-                        return Place(position, turned_axes, True, way)
-                    best = best or Place(position, turned_axes, False, way)
+                        return ReleasePose(position, turned_axes, True, way)
+                    best = best or ReleasePose(position, turned_axes, False, way)
                     break
         return best
 
@@ -299,6 +303,6 @@ class Room:
         return True
 
 
-def held_by(world: World, name: str, grasp: Grasp) -> Held:
+def held_by(world: PlanningScene, name: str, grasp: Grasp) -> Held:
     """As a grasp would hold a thing."""
     return Held.by(world, name, grasp.position, grasp.axes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from perdure.suites.libero.experts import fixtures, handling, pushing
 from perdure.suites.libero.experts.motion import HOLD, STRAIGHT, Script, back_home, wait
-from perdure.suites.libero.experts.world import World
+from perdure.suites.libero.experts.planning_scene import PlanningScene
 from perdure.suites.libero.problem import Relation
 
 FIRST = {"turnoff": 0, "turnon": 0, "open": 1, "in": 2, "on": 2, "close": 3}
@@ -14,7 +14,7 @@ LOOKS = 2
 """How often a way is looked for and not found before it is left."""
 
 
-def ordered(goal: tuple[Relation, ...], world: World) -> list[Relation]:
+def ordered(goal: tuple[Relation, ...], world: PlanningScene) -> list[Relation]:
     """A goal's relations in an order in which one does not undo another."""
     filled = {fixtures.owner(world, r.names[1]) for r in goal if r.predicate == "in"}
 
@@ -29,7 +29,7 @@ def ordered(goal: tuple[Relation, ...], world: World) -> list[Relation]:
     return sorted(goal, key=rank)
 
 
-def script(world: World) -> Script:
+def script(world: PlanningScene) -> Script:
     """Do what a task's goal asks for, and try again what failed, for ever."""
     goal = ordered(world.scene.problem.goal, world)
     tries: dict[Relation, int] = {}
@@ -54,7 +54,7 @@ def script(world: World) -> Script:
         yield from wait(world, HOLD, 5 if acted else 20)
 
 
-def needed_first(world: World, relation: Relation) -> Relation:
+def needed_first(world: PlanningScene, relation: Relation) -> Relation:
     """The relation, or that the drawer is open which it puts something into."""
     if relation.predicate == "in":
         zone = world.scene.zones[relation.names[1]]
@@ -69,7 +69,7 @@ def needed_first(world: World, relation: Relation) -> Relation:
     return relation
 
 
-def skill(world: World, relation: Relation, tried: int) -> Script:
+def skill(world: PlanningScene, relation: Relation, tried: int) -> Script:
     """What makes a relation true. ``tried`` is how often it has failed, for something else to be tried."""
     match relation.predicate:
         case "on" | "in":

@@ -12,8 +12,8 @@ from perdure.suites.libero.experts.grasps import downward
 from perdure.suites.libero.experts.handling import approach, easiest
 from perdure.suites.libero.experts.motion import CLOSED, Script, go, toward
 from perdure.suites.libero.experts.places import LEVEL
+from perdure.suites.libero.experts.planning_scene import PlanningScene
 from perdure.suites.libero.experts.solids import gripper, hits_gripper
-from perdure.suites.libero.experts.world import World
 from perdure.suites.libero.problem import Relation
 from perdure.types import Array
 
@@ -25,7 +25,7 @@ LEAD = 0.03
 """How far ahead of the hand its target is."""
 
 
-def can_be_pushed(world: World, relation: Relation) -> bool:
+def can_be_pushed(world: PlanningScene, relation: Relation) -> bool:
     """Whether it is a flat thing that is to lie on a part of the surface on which it lies already."""
     name, target = relation.names
     zone = world.scene.zones.get(target)
@@ -37,13 +37,13 @@ def can_be_pushed(world: World, relation: Relation) -> bool:
     return bool(high[2] - low[2] < FLAT < wide / 2 and abs(low[2] - middle[2]) < size[2] + 0.02)
 
 
-def disc(world: World, name: str) -> tuple[Array, float]:
+def disc(world: PlanningScene, name: str) -> tuple[Array, float]:
     """Middle and radius of a thing, seen from above."""
     low, high = world.solids(name).extent()
     return (low + high)[:2] / 2, float((high - low)[:2].max() / 2)
 
 
-def turned_free(world: World, name: str, place: Array) -> Array:
+def turned_free(world: PlanningScene, name: str, place: Array) -> Array:
     """Axes of a hand that points down, turned so that it touches nothing beside the thing as it is let down."""
     shape, skin = gripper(0.0), world.others(name).near(place, 0.35).skin(0.01)
     choices = [easiest(downward(yaw)) for yaw in np.pi / 2 + np.deg2rad((0, 30, -30, 60, -60, 90))]
@@ -54,7 +54,7 @@ def turned_free(world: World, name: str, place: Array) -> Array:
     return choices[0]
 
 
-def push(world: World, relation: Relation, tried: int) -> Script:
+def push(world: PlanningScene, relation: Relation, tried: int) -> Script:
     """Push a thing to the middle of where it should be; ``tried`` is how often it has failed."""
     name, target = relation.names
     (middle, radius), low = disc(world, name), world.solids(name).extent()[0][2]

@@ -17,7 +17,7 @@ from perdure.suites.libero.generation.nouns import (
     MOVABLES,
     PLACES,
     SIDES,
-    Place,
+    Destination,
     turned,
 )
 from perdure.suites.libero.problem import Region, Relation
@@ -34,7 +34,7 @@ class Step:
     or ``turn off``."""
 
     verb: str
-    place: Place
+    place: Destination
     """Where to; of what opens, the place behind it; of a switch, the place that it heats."""
     thing: str = ""
     """Category of the object that is moved."""
@@ -101,7 +101,7 @@ def besides(things: Sequence[str], owners: Sequence[str]) -> Iterator[Step]:
         if thing == owner or not {"side", "push"} & MOVABLES[thing].fits:
             continue
         verb = "put" if "side" in MOVABLES[thing].fits else "push"
-        place = Place("side", owner, "on", "", f"to the {side} of {{}}", side=side)
+        place = Destination("side", owner, "on", "", f"to the {side} of {{}}", side=side)
         yield Step(verb, place, thing)
 
 
@@ -109,7 +109,7 @@ def stacks(things: Sequence[str]) -> Iterator[Step]:
     """Bowls on bowls."""
     bowls = [t for t in things if t in BOWLS]
     for thing, owner in dict.fromkeys(itertools.permutations(bowls, 2)):
-        yield Step("stack", Place("stack", owner, "on", "", "on {}"), thing)
+        yield Step("stack", Destination("stack", owner, "on", "", "on {}"), thing)
 
 
 def openings(owners: Sequence[str]) -> Iterator[Step]:

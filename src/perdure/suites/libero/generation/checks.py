@@ -25,7 +25,7 @@ from perdure.suites.libero.generation.contacts import DEEP, Failed, owner_of, re
 from perdure.suites.libero.generation.goal_states import check_goal_can_hold
 from perdure.suites.libero.generation.nouns import SURFACES
 from perdure.suites.libero.generation.reading import meanings
-from perdure.suites.libero.generation.world import World
+from perdure.suites.libero.generation.scene_layout import SceneLayout
 from perdure.suites.libero.problem import Problem, Relation
 from perdure.suites.libero.scene import Scene, build
 from perdure.suites.libero.simulation import Simulation
@@ -151,7 +151,7 @@ def _is_true_of(scene: Scene, simulation: Simulation, relation: Relation) -> boo
     return simulation.predicates.holds(relation)
 
 
-def _check_reach(scene: Scene, world: World) -> None:
+def _check_reach(scene: Scene, world: SceneLayout) -> None:
     base = np.array(scene.workspace.base[:2]) - np.array(scene.workspace.offset[:2])
     for relation in scene.problem.goal:
         for name in relation.names:
@@ -165,7 +165,7 @@ def _check_reach(scene: Scene, world: World) -> None:
                 raise Failed(f"reach: {name} is {away:.2f} m from the robot")
 
 
-def world_of(scene: Scene, simulation: Simulation) -> World:
+def world_of(scene: Scene, simulation: Simulation) -> SceneLayout:
     """Where things are now, for a reader of sentences."""
     middle = np.array(scene.workspace.offset, float)
     data, height = simulation.data, surface_height(simulation)
@@ -181,4 +181,4 @@ def world_of(scene: Scene, simulation: Simulation) -> World:
     }
     area = SURFACES[scene.workspace.name].reach
     at = (area.x0 + area.x1) / 2, (area.y0 + area.y1) / 2
-    return World(scene.problem, positions, standing, simulation.predicates.holds, at, zones)
+    return SceneLayout(scene.problem, positions, standing, simulation.predicates.holds, at, zones)

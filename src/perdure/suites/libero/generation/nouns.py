@@ -34,7 +34,7 @@ class Movable:
 
 
 @dataclass(frozen=True)
-class Place:
+class Destination:
     """Where something can be put: on an object, or on or in a region of an object or a fixture."""
 
     kind: str
@@ -159,27 +159,27 @@ _OTHERS = (
 FIXTURES = {f.category: f for f in (*_CABINETS, *_OTHERS)}
 
 
-def _places() -> list[Place]:
+def _places() -> list[Destination]:
     found = [
-        Place("basket", "basket", "in", "contain_region", "in {}"),
-        Place("tray", "wooden_tray", "in", "contain_region", "in {}"),
-        Place("plate", "plate", "on", "", "on {}"),
-        Place("stove", "flat_stove", "on", "cook_region", "on {}"),
-        Place("rack", "wine_rack", "on", "top_region", "on {}"),
-        Place("microwave", "microwave", "in", "heating_region", "in {}", "."),
-        Place("top", "microwave", "on", "top_side", "on top of {}"),
-        Place("top", "wooden_two_layer_shelf", "on", "top_side", "on top of {}"),
-        Place("shelf", "wooden_two_layer_shelf", "in", "top_region", "on {}"),
-        Place("shelf", "wooden_two_layer_shelf", "in", "bottom_region", "under {}"),
+        Destination("basket", "basket", "in", "contain_region", "in {}"),
+        Destination("tray", "wooden_tray", "in", "contain_region", "in {}"),
+        Destination("plate", "plate", "on", "", "on {}"),
+        Destination("stove", "flat_stove", "on", "cook_region", "on {}"),
+        Destination("rack", "wine_rack", "on", "top_region", "on {}"),
+        Destination("microwave", "microwave", "in", "heating_region", "in {}", "."),
+        Destination("top", "microwave", "on", "top_side", "on top of {}"),
+        Destination("top", "wooden_two_layer_shelf", "on", "top_side", "on top of {}"),
+        Destination("shelf", "wooden_two_layer_shelf", "in", "top_region", "on {}"),
+        Destination("shelf", "wooden_two_layer_shelf", "in", "bottom_region", "under {}"),
     ]
     for cabinet in ("wooden_cabinet", "white_cabinet"):
-        found.append(Place("top", cabinet, "on", "top_side", "on top of {}"))
+        found.append(Destination("top", cabinet, "on", "top_side", "on top of {}"))
         for region, words in FIXTURES[cabinet].parts:
             phrase = f"in the {words} of {{}}"
-            found.append(Place("drawer", cabinet, "in", region, phrase, region))
+            found.append(Destination("drawer", cabinet, "in", region, phrase, region))
     for side in ("left", "right", "front", "back"):
         words = f"in the {side} compartment of {{}}"
-        found.append(Place("caddy", "desk_caddy", "in", f"{side}_contain_region", words))
+        found.append(Destination("caddy", "desk_caddy", "in", f"{side}_contain_region", words))
     return found
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from perdure.suites.libero.generation.nouns import FIXTURES, MOVABLES, PLACES, SIDES
-from perdure.suites.libero.generation.world import NOUNS, Phrase, World, relation_at
+from perdure.suites.libero.generation.scene_layout import NOUNS, Phrase, SceneLayout, relation_at
 from perdure.suites.libero.problem import Relation
 
 _LONGEST_FIRST = sorted(NOUNS, key=len, reverse=True)
@@ -124,7 +124,7 @@ def _sentences(text: str) -> Iterator[tuple[Clause, ...]]:
             yield from ((clause, *others) for others in _sentences(more))
 
 
-def _part(world: World, owner: str, words: str) -> str | None:
+def _part(world: SceneLayout, owner: str, words: str) -> str | None:
     """What of a thing opens: a drawer by its words, or the whole."""
     kind = FIXTURES.get(world.category(owner))
     parts = {words: part for part, words in kind.parts} if kind is not None else {}
@@ -133,7 +133,7 @@ def _part(world: World, owner: str, words: str) -> str | None:
     return f"{owner}_{parts[words]}" if words in parts else None
 
 
-def _meaning(world: World, clauses: tuple[Clause, ...]) -> frozenset[Relation] | None:
+def _meaning(world: SceneLayout, clauses: tuple[Clause, ...]) -> frozenset[Relation] | None:
     """What clauses ask for; None if they make no sense here. ``it`` is the place last spoken of."""
     found: set[Relation] = set()
     last = ""
@@ -150,7 +150,7 @@ def _meaning(world: World, clauses: tuple[Clause, ...]) -> frozenset[Relation] |
     return frozenset(found)
 
 
-def _asked(world: World, clause: Clause, owner: str) -> list[Relation] | None:
+def _asked(world: SceneLayout, clause: Clause, owner: str) -> list[Relation] | None:
     """What one clause asks for. ``owner`` is a thing; where the clause says ``it``, maybe a part of one."""
     it = clause.owner == IT
     if clause.verb in ("open", "close"):
@@ -174,7 +174,7 @@ def _asked(world: World, clause: Clause, owner: str) -> list[Relation] | None:
     return asked
 
 
-def _opens(world: World, name: str) -> bool:
+def _opens(world: SceneLayout, name: str) -> bool:
     things = {t.name: t.category for t in world.problem.fixtures}
     return any(
         name == (f if part == "." else f"{f}_{part}")
@@ -184,7 +184,7 @@ def _opens(world: World, name: str) -> bool:
     )
 
 
-def _place_of(world: World, name: str) -> str:
+def _place_of(world: SceneLayout, name: str) -> str:
     """What ``it`` is after something was put there: a drawer, or the thing whose region it is."""
     if _opens(world, name):
         return name
@@ -192,7 +192,7 @@ def _place_of(world: World, name: str) -> str:
     return name if region is None else region.target
 
 
-def _into(world: World, where: str, thing: str, last: str) -> Relation | None:
+def _into(world: SceneLayout, where: str, thing: str, last: str) -> Relation | None:
     """``in it`` and ``on it``."""
     region = world.problem.region(last)
     if region is not None:
@@ -200,7 +200,7 @@ def _into(world: World, where: str, thing: str, last: str) -> Relation | None:
     return relation_at(world, where, thing, last)
 
 
-def meanings(text: str, world: World) -> set[frozenset[Relation]]:
+def meanings(text: str, world: SceneLayout) -> set[frozenset[Relation]]:
     """All that a sentence can mean in a world."""
     found = (_meaning(world, clauses) for clauses in _sentences(text.strip().lower()))
     return {m for m in found if m is not None}

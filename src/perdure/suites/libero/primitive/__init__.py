@@ -13,9 +13,9 @@ from perdure.suites.libero.primitive.fixtures import FIXTURES
 from perdure.suites.libero.primitive.groceries import GROCERIES
 from perdure.suites.libero.primitive.panda import PARTS
 from perdure.suites.libero.primitive.rooms import room
-from perdure.suites.libero.primitive.shapes import Thing
+from perdure.suites.libero.primitive.shapes import ObjectModel
 from perdure.suites.libero.primitive.tableware import TABLEWARE
 
-THINGS: Mapping[str, Callable[[], Thing]] = {**GROCERIES, **TABLEWARE, **FIXTURES}
+THINGS: Mapping[str, Callable[[], ObjectModel]] = {**GROCERIES, **TABLEWARE, **FIXTURES}
 
 __all__ = ["PARTS", "THINGS", "room"]

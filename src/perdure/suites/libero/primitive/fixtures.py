@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from perdure.suites.libero.mjcf import text
 from perdure.suites.libero.primitive.groceries import BLACK, RED, SILVER, WHITE
-from perdure.suites.libero.primitive.shapes import Colour, Shape, Thing, about, region
+from perdure.suites.libero.primitive.shapes import Colour, ObjectModel, Shape, about, region
 
 SIDEWAYS = (0.70711, 0.0, 0.70711, 0.0)
 PLAIN = {"solimp": "0.9 0.95 0.001", "solref": "0.02 1", "friction": "1 0.005 0.0001"}
@@ -32,9 +32,9 @@ def _heavy(shape: Shape, mass: float = 3.0) -> None:
     ET.SubElement(shape.body, "inertial", pos="0 0 0", mass=repr(mass), diaginertia="1 1 1")
 
 
-def _cabinet(wood: Colour, front: Colour, handle: Colour) -> Thing:
+def _cabinet(wood: Colour, front: Colour, handle: Colour) -> ObjectModel:
     """Three drawers; they open towards -y."""
-    thing = Thing(-0.045, 0.045, 0.045)
+    thing = ObjectModel(-0.045, 0.045, 0.045)
     base = thing.part("base")
     for x in (-0.1122, 0.1190):
         base.box((x, 0.0162, 0.1143), (0.0052, 0.0954, 0.1058), wood)
@@ -65,9 +65,9 @@ def _cabinet(wood: Colour, front: Colour, handle: Colour) -> Thing:
     return thing
 
 
-def flat_stove() -> Thing:
+def flat_stove() -> ObjectModel:
     """A grey box with a burner that glows when it is on, and a knob beside it."""
-    thing = Thing(-0.045, 0.045, 0.045)
+    thing = ObjectModel(-0.045, 0.045, 0.045)
     base = thing.part("base")
     burner = thing.part("burner", (0.15, 0, 0), base)
     burner.box((0, 0, 0), (0.095, 0.095, 0.02), (0.55, 0.56, 0.58))
@@ -93,9 +93,9 @@ def flat_stove() -> Thing:
     return thing
 
 
-def microwave() -> Thing:
+def microwave() -> ObjectModel:
     """Dark, with a door that opens to the left and a panel of buttons."""
-    thing = Thing(-0.06, 0.06, 0.015)
+    thing = ObjectModel(-0.06, 0.06, 0.015)
     case: Colour = (0.16, 0.17, 0.18)
     for place, half in (
         ((-0.1580, 0.0115, 0.0935), (0.0145, 0.0996, 0.0935)),
@@ -128,9 +128,9 @@ def microwave() -> Thing:
     return thing
 
 
-def desk_caddy() -> Thing:
+def desk_caddy() -> ObjectModel:
     """Four compartments: one on the left, one on the right, two between them."""
-    thing = Thing(-0.06, 0.04, 0.025)
+    thing = ObjectModel(-0.06, 0.04, 0.025)
     wood, inner = (0.38, 0.16, 0.11), (0.46, 0.22, 0.15)
     thing.box((0, 0, 0.0076), (0.0755, 0.2169, 0.0062), wood)
     thing.box((0.0668, 0, 0.0868), (0.0040, 0.2098, 0.0815), wood)
@@ -170,9 +170,9 @@ def desk_caddy() -> Thing:
     return thing
 
 
-def wooden_two_layer_shelf() -> Thing:
+def wooden_two_layer_shelf() -> ObjectModel:
     """Open towards -y, with a board at a third of its height."""
-    thing = Thing(-0.06, 0.04, 0.025)
+    thing = ObjectModel(-0.06, 0.04, 0.025)
     wood = (0.27, 0.17, 0.10)
     for x in (-0.1538, 0.1631):
         thing.box((x, 0.0162, 0.1046), (0.0071, 0.0954, 0.1044), wood)
@@ -189,9 +189,9 @@ def wooden_two_layer_shelf() -> Thing:
     return thing
 
 
-def wine_rack() -> Thing:
+def wine_rack() -> ObjectModel:
     """Two slanting boards on a post; a bottle lies on the upper one, held by its lip."""
-    thing = Thing(-0.06, 0.04, 0.025)
+    thing = ObjectModel(-0.06, 0.04, 0.025)
     pale, dark = (0.82, 0.66, 0.46), (0.40, 0.20, 0.12)
     tilt = 2 * math.atan2(0.191, 0.681)
     for y, z, lip in ((-0.0061, 0.2512, (-0.0748, 0.2207)), (-0.0427, 0.1273, (-0.1091, 0.0974))):
@@ -211,7 +211,7 @@ def wine_rack() -> Thing:
     return thing
 
 
-FIXTURES: Mapping[str, Callable[[], Thing]] = {
+FIXTURES: Mapping[str, Callable[[], ObjectModel]] = {
     "wooden_cabinet": lambda: _cabinet((0.27, 0.17, 0.10), (0.35, 0.23, 0.14), SILVER),
     "white_cabinet": lambda: _cabinet((0.84, 0.84, 0.82), WHITE, (0.60, 0.61, 0.63)),
     "flat_stove": flat_stove,

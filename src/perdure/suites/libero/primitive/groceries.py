@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from perdure.suites.libero.primitive.shapes import Y_UP, Colour, Thing
+from perdure.suites.libero.primitive.shapes import Y_UP, Colour, ObjectModel
 
 SILVER: Colour = (0.75, 0.76, 0.78)
 WHITE: Colour = (0.93, 0.93, 0.91)
@@ -22,8 +22,8 @@ ORANGE: Colour = (0.96, 0.47, 0.05)
 BROWN: Colour = (0.24, 0.11, 0.05)
 
 
-def _can(labels: tuple[Colour, Colour], bottom: float) -> Thing:
-    thing = Thing(bottom, 0.04, 0.025, Y_UP)
+def _can(labels: tuple[Colour, Colour], bottom: float) -> ObjectModel:
+    thing = ObjectModel(bottom, 0.04, 0.025, Y_UP)
     r, h = 0.0325, 0.0415
     thing.cylinder((0, 0, 0), r, h - 0.001, SILVER)
     upper, lower = labels
@@ -39,14 +39,14 @@ def _can(labels: tuple[Colour, Colour], bottom: float) -> Thing:
 
 
 def _packet(half: tuple[float, float, float], colour: Colour, mass: float,
-            placing: tuple[float, float, float]) -> Thing:  # fmt: skip
-    thing = Thing(*placing)
+            placing: tuple[float, float, float]) -> ObjectModel:  # fmt: skip
+    thing = ObjectModel(*placing)
     thing.box((0, 0, 0), half, colour)
     thing.weigh(mass)
     return thing
 
 
-def butter() -> Thing:
+def butter() -> ObjectModel:
     """Yellow, with a red band and a white label."""
     thing = _packet((0.0384, 0.0199, 0.0089), YELLOW, 0.0103, (-0.02, 0.02, 0.02))
     thing.box((0.018, 0, 0), (0.012, 0.0202, 0.0092), RED, solid=False)
@@ -54,7 +54,7 @@ def butter() -> Thing:
     return thing
 
 
-def chocolate_pudding() -> Thing:
+def chocolate_pudding() -> ObjectModel:
     """Brown, with a light blue edge and a cup of pudding on it."""
     thing = _packet((0.0410, 0.0240, 0.0145), BROWN, 0.0216, (-0.06, 0.04, 0.025))
     thing.box((-0.033, 0, 0), (0.006, 0.0243, 0.0148), (0.35, 0.68, 0.90), solid=False)
@@ -63,7 +63,7 @@ def chocolate_pudding() -> Thing:
     return thing
 
 
-def cookies() -> Thing:
+def cookies() -> ObjectModel:
     """Cream, with red ends and four cookies on it."""
     thing = _packet((0.0309, 0.0415, 0.0097), CREAM, 0.0191, (-0.06, 0.04, 0.025))
     for y in (-0.036, 0.036):
@@ -74,7 +74,7 @@ def cookies() -> Thing:
     return thing
 
 
-def cream_cheese() -> Thing:
+def cream_cheese() -> ObjectModel:
     """Silver, with a blue oval."""
     thing = _packet((0.0410, 0.0213, 0.0092), SILVER, 0.0124, (-0.025, 0.025, 0.03))
     thing.lathe(((0.024, -0.0002), (0.024, 0.0008)), BLUE, middle=(0, 0, 0.0092), flat=0.6)
@@ -85,9 +85,9 @@ def cream_cheese() -> Thing:
 
 
 def _bottle(body: Colour, cap: Colour, label: Colour, lift: float = 0.0,
-            round_belly: bool = False) -> Thing:  # fmt: skip
+            round_belly: bool = False) -> ObjectModel:  # fmt: skip
     """A squeezed bottle of 15 cm with a flip-top cap; its origin is at its middle."""
-    thing = Thing(-0.06, 0.04, 0.025, Y_UP)
+    thing = ObjectModel(-0.06, 0.04, 0.025, Y_UP)
     up = (0, 0, lift)
     if round_belly:
         outline = (0.026, -0.073), (0.031, -0.060), (0.032, -0.038), (0.025, 0.0), (0.013, 0.028), (0.012, 0.036)  # fmt: skip
@@ -107,9 +107,9 @@ def _bottle(body: Colour, cap: Colour, label: Colour, lift: float = 0.0,
     return thing
 
 
-def bbq_sauce() -> Thing:
+def bbq_sauce() -> ObjectModel:
     """A small brown bottle with an orange cap and a yellow label; it stands along z."""
-    thing = Thing(-0.06, 0.06, 0.015)
+    thing = ObjectModel(-0.06, 0.06, 0.015)
     outline = (0.023, -0.055), (0.0245, -0.048), (0.0245, 0.010), (0.012, 0.030), (0.011, 0.034)
     thing.lathe(outline, (0.33, 0.08, 0.03), flat=0.66)
     thing.lathe(((0.0252, -0.035), (0.0252, 0.002)), YELLOW, flat=0.66)
@@ -120,9 +120,9 @@ def bbq_sauce() -> Thing:
     return thing
 
 
-def _carton(body: Colour, trim: Colour, sign: Colour) -> Thing:
+def _carton(body: Colour, trim: Colour, sign: Colour) -> ObjectModel:
     """A gable-top carton of 14 cm; its origin is at its middle."""
-    thing = Thing(-0.06, 0.04, 0.03 if body == WHITE else 0.025, Y_UP)
+    thing = ObjectModel(-0.06, 0.04, 0.03 if body == WHITE else 0.025, Y_UP)
     w, low, eaves, ridge = 0.0266, -0.071, 0.035, 0.060
     thing.box((0, 0, (low + eaves) / 2), (w, w, (eaves - low) / 2), body, solid=False)
     corners = [(x, y, eaves) for x in (-w, w) for y in (-w, w)]
@@ -141,9 +141,9 @@ def _carton(body: Colour, trim: Colour, sign: Colour) -> Thing:
 
 
 def _book(cover: Colour, spine: Colour, x: tuple[float, float], y: tuple[float, float],
-          high: float, mass: float) -> Thing:  # fmt: skip
+          high: float, mass: float) -> ObjectModel:  # fmt: skip
     """A binder that stands; its back is at the low end of y."""
-    thing = Thing(-0.06, 0.04, 0.025)
+    thing = ObjectModel(-0.06, 0.04, 0.025)
     cx, cy, hx, hy = (x[0] + x[1]) / 2, (y[0] + y[1]) / 2, (x[1] - x[0]) / 2, (y[1] - y[0]) / 2
     h = high / 2
     for side in (-1, 1):
@@ -157,9 +157,9 @@ def _book(cover: Colour, spine: Colour, x: tuple[float, float], y: tuple[float, 
     return thing
 
 
-def wine_bottle() -> Thing:
+def wine_bottle() -> ObjectModel:
     """Dark green glass, a long neck, a cream label and a golden top."""
-    thing = Thing(-0.06, 0.04, 0.025)
+    thing = ObjectModel(-0.06, 0.04, 0.025)
     glass: Colour = (0.03, 0.14, 0.06)
     outline = (0.020, 0.0), (0.0213, 0.003), (0.0213, 0.080), (0.018, 0.095), (0.0090, 0.112), (0.0078, 0.140)  # fmt: skip
     thing.lathe(outline, glass)
@@ -172,7 +172,7 @@ def wine_bottle() -> Thing:
     return thing
 
 
-GROCERIES: Mapping[str, Callable[[], Thing]] = {
+GROCERIES: Mapping[str, Callable[[], ObjectModel]] = {
     "alphabet_soup": lambda: _can((BLUE, YELLOW), -0.04),
     "tomato_sauce": lambda: _can((RED, GREEN), -0.06),
     "butter": butter,

@@ -185,7 +185,7 @@ class Shape:
             geom.attrib.update(CONTACT | contact, group="0", mass=repr(mass * volume / whole))
 
 
-class Thing(Shape):
+class ObjectModel(Shape):
     """A fixture or an object: a whole model with one body ``object``, and its first shape."""
 
     def __init__(

@@ -11,17 +11,17 @@ import math
 from collections.abc import Callable, Mapping
 
 from perdure.suites.libero.primitive.groceries import BLACK, CREAM, RED, SILVER, WHITE, YELLOW
-from perdure.suites.libero.primitive.shapes import Colour, Thing, about, region
+from perdure.suites.libero.primitive.shapes import Colour, ObjectModel, about, region
 
 WOOD: Colour = (0.62, 0.43, 0.22)
 GREY: Colour = (0.30, 0.31, 0.33)
 
 
-def _dish(bottom: float = -0.06, top: float = 0.04, radius: float = 0.025) -> Thing:
-    return Thing(bottom, top, radius)
+def _dish(bottom: float = -0.06, top: float = 0.04, radius: float = 0.025) -> ObjectModel:
+    return ObjectModel(bottom, top, radius)
 
 
-def akita_black_bowl() -> Thing:
+def akita_black_bowl() -> ObjectModel:
     """Black, with a golden rim."""
     thing = _dish()
     outline = ((0.026, 0.0), (0.036, 0.010), (0.046, 0.022), (0.0515, 0.036), (0.0552, 0.050),
@@ -36,7 +36,7 @@ def akita_black_bowl() -> Thing:
     return thing
 
 
-def white_bowl() -> Thing:
+def white_bowl() -> ObjectModel:
     """White and smaller."""
     thing = _dish()
     outline = ((0.024, 0.0), (0.033, 0.006), (0.039, 0.013), (0.0420, 0.022), (0.0422, 0.0345),
@@ -49,7 +49,7 @@ def white_bowl() -> Thing:
     return thing
 
 
-def ramekin() -> Thing:
+def ramekin() -> ObjectModel:
     """White, straight and ribbed, with a rim."""
     thing = _dish()
     outline = ((0.039, 0.0), (0.0395, 0.004), (0.0420, 0.036), (0.0446, 0.037), (0.0446, 0.0430),
@@ -65,7 +65,7 @@ def ramekin() -> Thing:
     return thing
 
 
-def plate() -> Thing:
+def plate() -> ObjectModel:
     """White, with two red rings."""
     thing = _dish()
     outline = ((0.040, 0.0), (0.055, 0.006), (0.0686, 0.0145), (0.0686, 0.0166), (0.054, 0.0090),
@@ -82,7 +82,7 @@ def plate() -> Thing:
 
 
 def _mug(outside: Colour, inside: Colour, handle: Colour, side: int, middle: float,
-         radii: tuple[float, float], high: float, mass: float) -> Thing:  # fmt: skip
+         radii: tuple[float, float], high: float, mass: float) -> ObjectModel:  # fmt: skip
     """``side`` is where along x its handle is; ``radii`` at its foot and at its rim."""
     thing = _dish()
     (low, rim), thick = radii, 0.004
@@ -106,7 +106,7 @@ def _mug(outside: Colour, inside: Colour, handle: Colour, side: int, middle: flo
     return thing
 
 
-def red_coffee_mug() -> Thing:
+def red_coffee_mug() -> ObjectModel:
     """Tall and red, with a white pattern."""
     thing = _mug(RED, WHITE, RED, 1, -0.018, (0.0375, 0.0455), 0.134, 0.124)
     for k in range(6):
@@ -117,7 +117,7 @@ def red_coffee_mug() -> Thing:
     return thing
 
 
-def white_yellow_mug() -> Thing:
+def white_yellow_mug() -> ObjectModel:
     """White, with a yellow handle and a yellow half."""
     thing = _mug(WHITE, WHITE, YELLOW, 1, -0.018, (0.0400, 0.0510), 0.104, 0.121)
     thing.lathe(((0.0412, 0.004), (0.0440, 0.022), (0.0470, 0.044), (0.0410, 0.044), (0.030, 0.004)),
@@ -125,7 +125,7 @@ def white_yellow_mug() -> Thing:
     return thing
 
 
-def chefmate_8_frypan() -> Thing:
+def chefmate_8_frypan() -> ObjectModel:
     """A black pan with a long handle."""
     thing = _dish()
     at = (0.006, 0.0)
@@ -141,7 +141,7 @@ def chefmate_8_frypan() -> Thing:
     return thing
 
 
-def moka_pot() -> Thing:
+def moka_pot() -> ObjectModel:
     """Two eight-sided cones, waist to waist, with a black handle and knob; its handle is along y."""
     thing = _dish()
     thing.lathe(
@@ -165,7 +165,7 @@ def moka_pot() -> Thing:
     return thing
 
 
-def basket() -> Thing:
+def basket() -> ObjectModel:
     """Woven, with a cloth over its edge."""
     thing = _dish()
     straw: Colour = (0.76, 0.66, 0.46)
@@ -199,7 +199,7 @@ def basket() -> Thing:
     return thing
 
 
-def wooden_tray() -> Thing:
+def wooden_tray() -> ObjectModel:
     """A crate of slats with a bar over each end."""
     thing = _dish()
     x0, x1, y0, y1 = -0.1416, 0.1556, -0.0876, 0.0789
@@ -222,7 +222,7 @@ def wooden_tray() -> Thing:
     return thing
 
 
-TABLEWARE: Mapping[str, Callable[[], Thing]] = {
+TABLEWARE: Mapping[str, Callable[[], ObjectModel]] = {
     "akita_black_bowl": akita_black_bowl,
     "white_bowl": white_bowl,
     "glazed_rim_porcelain_ramekin": ramekin,

@@ -27,7 +27,7 @@ for _category in (*MOVABLES, *FIXTURES):
 
 
 @dataclass(frozen=True)
-class World:
+class SceneLayout:
     """Where things are."""
 
     problem: Problem
@@ -62,7 +62,7 @@ class Phrase:
     where: str = ""
     others: tuple[Phrase, ...] = ()
 
-    def find(self, world: World) -> str | None:
+    def find(self, world: SceneLayout) -> str | None:
         """The one thing that it is true of."""
         same = world.named(NOUNS[self.noun])
         if self.side:
@@ -78,7 +78,7 @@ class Phrase:
         return found[0] if len(found) == 1 else None
 
 
-def _is_outmost(world: World, name: str, same: list[str], side: str) -> bool:
+def _is_outmost(world: SceneLayout, name: str, same: list[str], side: str) -> bool:
     if len(same) < 2:
         return False
     direction = np.array(SIDES[side])
@@ -86,7 +86,7 @@ def _is_outmost(world: World, name: str, same: list[str], side: str) -> bool:
     return all(mine >= world.positions[o][:2] @ direction + APART for o in same if o != name)
 
 
-def _gap(world: World, a: str, b: str) -> float:
+def _gap(world: SceneLayout, a: str, b: str) -> float:
     def half(name: str) -> float:
         kind = MOVABLES.get(world.category(name))
         return 0.0 if kind is None else kind.half
@@ -95,7 +95,7 @@ def _gap(world: World, a: str, b: str) -> float:
     return float(away) - half(a) - half(b)
 
 
-def _is_there(world: World, name: str, same: list[str], where: str, marks: list[str]) -> bool:
+def _is_there(world: SceneLayout, name: str, same: list[str], where: str, marks: list[str]) -> bool:
     if where in ("next to", "between", "center"):
         if not world.on_surface.get(name, False):
             return False
@@ -114,7 +114,7 @@ def _is_there(world: World, name: str, same: list[str], where: str, marks: list[
     return relation is not None and world.holds(relation)
 
 
-def relation_at(world: World, where: str, thing: str, owner: str) -> Relation | None:
+def relation_at(world: SceneLayout, where: str, thing: str, owner: str) -> Relation | None:
     """``where`` is ``on {}``, ``in the top drawer of {}``, ``to the left of {}``, …"""
     side = re.fullmatch(r"to the (\w+) of \{\}", where)
     if side is not None:
@@ -128,7 +128,7 @@ def relation_at(world: World, where: str, thing: str, owner: str) -> Relation | 
     return Relation("on", (thing, owner)) if where == "on {}" and category in MOVABLES else None
 
 
-def _zone_beside(world: World, owner: str, side: str) -> str | None:
+def _zone_beside(world: SceneLayout, owner: str, side: str) -> str | None:
     direction = np.array(SIDES[side])
     found = []
     for name, middle in world.zones.items():
@@ -141,7 +141,7 @@ def _zone_beside(world: World, owner: str, side: str) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _reach(world: World, name: str) -> float:
+def _reach(world: SceneLayout, name: str) -> float:
     category = world.category(name)
     box = (MOVABLES.get(category) or FIXTURES[category]).box
     return max(-box.x0, -box.y0, box.x1, box.y1)

@@ -18,7 +18,7 @@ POSE = 7
 """Numbers of a fixture's pose."""
 
 
-class World:
+class PlanningScene:
     """A scene as an expert sees it; :meth:`see` takes over what is the case now."""
 
     def __init__(self, scene: Scene) -> None:
