@@ -123,6 +123,15 @@ def adapted(tmp_path_factory):
     return load([run], metrics())
 
 
+def test_the_title_tells_what_was_learned_before_deployment(tmp_path):
+    run, rows = made.start_run(tmp_path / "runs/pretrained"), []
+    for block, (task, deployed) in enumerate([("toy/a", False), ("toy/b", True), ("toy/c", True)]):
+        for learning in (True, False):
+            rows.append(made.row(len(rows), block, task, learning, 1.0, deployed=deployed))
+    made.write_lifetime(run / "q" / "0", rows, "q", 0)
+    assert title(load([run], metrics())).endswith(": two tasks in turn, after pretraining on one")
+
+
 def test_what_is_measured_after_adapting_is_a_headline(adapted):
     assert title(adapted).endswith(": one task, one to adapt to")
     head = data.headline(adapted)

@@ -116,13 +116,17 @@ def title(study: Study) -> str:
     spans = [s.summary for c in study.schedules for s in c.spans]
     new = {t for s in spans if s.kind == "adapt" for t in s.tasks}
     new -= {t for s in spans if s.kind == "learn" for t in s.tasks}
-    count, learned = len(study.tasks) - len(new), _learned(study)
+    first = {t for s in spans if s.before for t in s.tasks}
+    first -= {t for s in spans if not s.before for t in s.tasks}
+    first = first if len(first) + len(new) < len(study.tasks) else set()
+    count, learned = len(study.tasks) - len(new) - len(first), _learned(study)
     if not count or len(names) > 1:
         return said
     what = f"{in_words(count)} task{'s' * (count != 1)}"
     how = " in turn" if learned == "in turn" and count > 1 else ""
     how = " side by side" if learned == "together" and count > 1 else how
-    return f"{said}: {what}{how}" + (f", {in_words(len(new))} to adapt to" if new else "")
+    before = f", after pretraining on {in_words(len(first))}" if first else ""
+    return f"{said}: {what}{how}{before}" + (f", {in_words(len(new))} to adapt to" if new else "")
 
 
 def _called(folder: Folder) -> str:
@@ -143,10 +147,11 @@ def options(study: Study) -> list[str]:
 def _learned(study: Study) -> str:
     """How tasks were learned: in turn, together, or neither."""
     spans = [s.summary for c in study.schedules for s in c.spans if s.summary.kind == "learn"]
-    sizes = [len(s.tasks) for s in spans]
+    lived = [s for s in spans if not s.before] or spans
+    sizes = [len(s.tasks) for s in lived]
     if study.lacking:  # Of lifetimes that are to come, the plan tells.
         blocks = (b for f in study.folders for b in stored_blocks(f.curriculum))
-        sizes = [len(b.exposures) for b in blocks if b.kind == "learn"] or sizes
+        sizes = [len(b.exposures) for b in blocks if b.kind == "learn" and not b.before] or sizes
     if sizes and all(n == 1 for n in sizes):
         return "in turn"
     return "together" if sizes and all(n > 1 for n in sizes) else ""
