@@ -96,7 +96,7 @@ def rows(
 
 def tokens_of(learner: SequenceBCAgent) -> list[str]:
     """A step's tokens after the sentence's, in the order of the policy."""
-    numbers = list(learner.net.numbers.names)
+    numbers = list(learner.net.names)
     if learner.settings.policy == "vit_t":
         return ["pictures", *numbers]
     return [*numbers, *learner.pictures]

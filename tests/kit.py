@@ -58,10 +58,11 @@ def live(curriculum: Curriculum, agent=Recorder, path: Path | None = None, tmp=N
     return read_rows(folder), made
 
 
-def libero_studies():
-    """The program studies/libero.py. Not by its name, which is a package's."""
-    path = Path(__file__).parent.parent / "studies/libero.py"
-    spec = importlib.util.spec_from_file_location("libero_studies", path)
+def load_program(path):
+    """A program of this repository, such as studies/libero.py. Not by its name, which may be a package's."""
+    spec = importlib.util.spec_from_file_location(
+        path.replace("/", "_").removesuffix(".py"), Path(__file__).parent.parent / path
+    )
     module = importlib.util.module_from_spec(spec)
     with pytest.MonkeyPatch.context() as m:
         m.setitem(sys.modules, spec.name, module)  # Its dataclasses look there.

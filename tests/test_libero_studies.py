@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("mujoco")
 
-from kit import libero_studies
+from kit import load_program
 from perdure import registry
 from perdure.registry import curriculum
 from perdure.specs import Spec, with_preset
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.fixture
 def studies():
-    return libero_studies()
+    return load_program("studies/libero.py")
 
 
 @pytest.mark.parametrize("scale", ["small", "paper"])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kit import libero_studies
+from kit import load_program
 from perdure import registry
 from perdure.errors import StoreError
 from perdure.run.spec import RunSpec
@@ -272,7 +272,7 @@ def planned(name, curriculum):
         spec = RunSpec.from_toml(ROOT / "studies" / f"{name}.toml")
         return spec.curriculum, spec.agents, spec.lifetimes
     demos = Spec.parse(curriculum).params["demos"]
-    parts = libero_studies().STUDIES[part[1]](demos, True)
+    parts = load_program("studies/libero.py").STUDIES[part[1]](demos, True)
     (found,) = [p for p in parts if p.name == part[2]]
     return found.curriculum, found.agents, 3
 

@@ -7,6 +7,7 @@ torch = pytest.importorskip("torch")
 
 from gymnasium import spaces
 
+from kit import load_program
 from perdure.agents.compose import make_agent
 from perdure.agents.learners.sequence_bc import SequenceBCAgent, policy_of
 from perdure.errors import AgentFault, SpecError, UnknownName
@@ -277,3 +278,23 @@ def test_it_tells_how_well_it_can_still_learn(policy, space):
     assert 1 <= found["plasticity.effective_rank"] <= 6 * 4
     assert 0 < found["plasticity.weight_distance"] < found["plasticity.weight_norm"]
     torch.testing.assert_close(agent.optimizer.weights, before, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("policy", ["resnet_rnn", "resnet_t", "vit_t"])
+def test_what_it_looks_at_can_be_drawn(policy):
+    agent = made(f"sequence_bc,policy={policy},{TINY}", WITH_PICTURES)
+    inputs, _ = sequences(0, n=1, space=WITH_PICTURES)
+    seen = [{name: part[0, k] for name, part in inputs.items()} for k in range(4)]
+    maps, words, patches, shares = load_program("scripts/libero_saliency.py").rows(
+        agent, seen, "go left", 8
+    )
+    assert maps["front"].shape == (4, 4) and maps["front"].any()
+    assert list(words) == ["go", "left"]
+    assert (patches is not None) == (policy == "vit_t")
+    read = {
+        "resnet_rnn": [],
+        "resnet_t": ["the sentence", "arm", "grip", "front"],
+        "vit_t": ["the sentence", "pictures", "arm", "grip"],
+    }
+    assert list(shares) == read[policy]
+    assert sum(shares.values()) == pytest.approx(1.0 if shares else 0.0)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -135,6 +137,7 @@ def _along(points: Array, weight: Array, axes: Array) -> list[Grasp]:
     """Grasps with a hand that is turned in one way, whether there is room for it or not."""
     own, centre = points @ axes, weight @ axes
     low, high = own.min(0), own.max(0)
+    own = own[np.argsort(own[:, 0])]
     found: list[Grasp] = []
     for z in np.arange(low[2] + 0.003, max(high[2], low[2] + 0.0031), 0.005):
         level = own[(own[:, 2] > z + PAD_Z[0]) & (own[:, 2] < z + PAD_Z[1])]
@@ -142,37 +145,39 @@ def _along(points: Array, weight: Array, axes: Array) -> list[Grasp]:
             continue
         for y in np.arange(low[1] + 0.004, high[1], 0.007):
             slab = level[np.abs(level[:, 1] - y) < PAD_Y]
-            for x0, x1 in _parts(np.sort(slab[:, 0])):
-                width = x1 - x0
-                part = slab[(slab[:, 0] >= x0) & (slab[:, 0] <= x1)]
+            for part in _parts(slab):
+                width = float(part[-1, 0] - part[0, 0])
                 if width > WIDEST or len(part) < 4 or np.ptp(part[:, 1]) < 0.008:
                     continue
-                middle = np.array([(x0 + x1) / 2, y, z])
-                away = np.linalg.norm((middle - centre)[:2])
-                depth, skew = min(float(np.ptp(part[:, 2])), 0.016), _skew(part, y)
+                skew = _skew(part, y)
                 if skew > SLIPPERY:
                     continue
+                middle = np.array([(part[0, 0] + part[-1, 0]) / 2, y, z])
+                away = math.hypot(middle[0] - centre[0], middle[1] - centre[1])
+                depth = min(float(np.ptp(part[:, 2])), 0.016)
                 score = 2 * depth - away - 2 * skew - 0.3 * width
                 found.append(Grasp(axes @ middle, axes, OPEN, width, float(score)))
     return found
 
 
-def _parts(xs: Array) -> list[tuple[float, float]]:
-    """Stretches of sorted numbers that no gap divides."""
-    if not len(xs):
-        return []
-    cuts = np.flatnonzero(np.diff(xs) > GAP)
-    begins, ends = np.r_[0, cuts + 1], np.r_[cuts, len(xs) - 1]
-    return [(float(xs[a]), float(xs[b])) for a, b in zip(begins, ends, strict=True)]
+def _parts(slab: Array) -> list[Array]:
+    """Stretches of points, sorted by x, that no gap divides."""
+    xs = slab[:, 0]
+    cuts = np.flatnonzero(xs[1:] - xs[:-1] > GAP) + 1
+    bounds = [0, *cuts.tolist(), len(xs)]
+    return [slab[a:b] for a, b in itertools.pairwise(bounds) if a < b]
 
 
 def _skew(part: Array, y: float) -> float:
     """How unlike the two halves of a pad find a part, and how far from the pads' middles they touch it:
     a slanting side slips, and so does one that is touched at an edge."""
-    left, right = part[part[:, 1] < y], part[part[:, 1] >= y]
+    xs, ys = part[:, 0], part[:, 1]
+    left = np.flatnonzero(ys < y)
+    right = np.flatnonzero(ys >= y)
     if len(left) < 2 or len(right) < 2:
         return 0.01
-    slant = abs(left[:, 0].min() - right[:, 0].min()) + abs(left[:, 0].max() - right[:, 0].max())
-    first = part[part[:, 0] < part[:, 0].min() + 0.006, 1]
-    last = part[part[:, 0] > part[:, 0].max() - 0.006, 1]
-    return float(slant + 2 * (abs(first.mean() - y) + abs(last.mean() - y)))
+    slant = abs(xs[left[0]] - xs[right[0]]) + abs(xs[left[-1]] - xs[right[-1]])
+    first = ys[: np.searchsorted(xs, xs[0] + 0.006)]
+    last = ys[np.searchsorted(xs, xs[-1] - 0.006, side="right") :]
+    aside = abs(first.sum() / len(first) - y) + abs(last.sum() / len(last) - y)
+    return float(slant + 2 * aside)

@@ -13,7 +13,7 @@ import numpy as np
 
 from perdure.suites.libero.experts.grasps import OPEN, Grasp, pointing
 from perdure.suites.libero.experts.planning_scene import PlanningScene
-from perdure.suites.libero.experts.solids import Solids, gripper, hits_gripper
+from perdure.suites.libero.experts.solids import Solids, between, gripper, hits_gripper
 from perdure.suites.libero.predicates import HEADROOM, NEAR, SLACK
 from perdure.suites.libero.problem import Relation
 from perdure.types import Array
@@ -217,7 +217,7 @@ class Room:
         for raised in (0.006, 0.03, 0.06):
             solids = held.solids.moved(axes, position + raised * LEVEL)
             low, high = solids.extent()
-            near = self.skin[((self.skin > low) & (self.skin < high)).all(1)]
+            near = between(self.skin, low, high)
             if solids.inside(near, -0.001).any():
                 return False
         return True
@@ -230,15 +230,18 @@ class Room:
         under = self.skin[(np.abs(self.skin[:, :2] - spot[:2]) < width).all(1), 2]
         top = max(spot[2] + 0.02, float(under.max()) if len(under) else -np.inf)
         height = top - float(shape[:, 2].min()) + 0.01
-        if env.inside(shape + np.array([*spot[:2], height])).any():
+        least, most = shape.min(0), shape.max(0)
+
+        def blocked(z: float) -> bool:
+            place = np.array([*spot[:2], z])
+            return env.touch(shape + place, least + place, most + place)
+
+        if blocked(height):
             return None
         # In steps that no board is thin enough to be passed in.
         while height > spot[2] - 0.3:
             lower = height - FALL
-            if any(
-                env.inside(shape + np.array([*spot[:2], z])).any()
-                for z in (lower, lower + FALL / 2)
-            ):
+            if blocked(lower) or blocked(lower + FALL / 2):
                 return float(height)
             height = lower
         return None
@@ -292,12 +295,12 @@ class Room:
         """Whether a thing touches nothing on its way in: neither its points what is around, nor the
         points of that, boards being thin, it."""
         low, high = solids.extent()
+        least, most = shape.min(0), shape.max(0)
         for far in (0.0, 0.04, 0.08, 0.12, 0.17, RUN):
-            if self.env.inside(shape - far * way, 0.002).any():
+            back = far * way
+            if self.env.touch(shape - back, least - back, most - back, 0.002):
                 return False
-            near = self.skin[
-                ((self.skin > low - far * way) & (self.skin < high - far * way)).all(1)
-            ]
+            near = between(self.skin, low - far * way, high - far * way)
             if solids.inside(near + far * way, 0.001).any():
                 return False
         return True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import mujoco  # type: ignore[import-untyped]
 import numpy as np
@@ -51,25 +52,29 @@ class Solids:
         """Which of the points are in one of the solids, or nearer to it than the margin."""
         if not len(self) or not len(points):
             return np.zeros(len(points), bool)
-        return self._touched(points, margin)._holds(points, margin)
+        # Most are elsewhere, and to look for that costs a tenth of asking them about each point.
+        return self.meeting(points.min(0), points.max(0), margin)._holds(points, margin)
 
-    def _touched(self, points: Array, margin: float) -> Solids:
-        """Those whose upright boxes meet the one around the points: most are elsewhere, and to look for
-        that costs a tenth of asking them about each point."""
+    def touch(self, points: Array, low: Array, high: Array, margin: float = 0.0) -> bool:
+        """Whether one of the points, all of them between two corners, is inside."""
+        near = self.meeting(low, high, margin)
+        return bool(len(near) and near._holds(points, margin).any())
+
+    def meeting(self, low: Array, high: Array, margin: float = 0.0) -> Solids:
+        """Those whose upright boxes meet the one between two corners."""
         reach = self._reach(margin)
-        apart = (self.middles - reach > points.max(0)) | (self.middles + reach < points.min(0))
-        near = ~apart.any(1)
+        near = all_three((self.middles - reach <= high) & (self.middles + reach >= low))
         return self if near.all() else self.take(near)
 
     def _holds(self, points: Array, margin: float) -> Array:
         away = points[None] - self.middles[:, None]
         local = np.abs(away @ self.axes)
         within = local < (self.halves + margin)[:, None]
+        flat = within[..., 0] & within[..., 1]
         if self.round.any():
             radial = np.hypot(local[..., 0], local[..., 1]) < (self.halves[:, :1] + margin)
-            flat = np.where(self.round[:, None], radial, within[..., 0] & within[..., 1])
-            return np.asarray((flat & within[..., 2]).any(0))
-        return np.asarray(within.all(-1).any(0))
+            flat = np.where(self.round[:, None], radial, flat)
+        return np.asarray((flat & within[..., 2]).any(0))
 
     def corners(self) -> Array:
         """Eight of each: n × 8 × 3."""
@@ -85,7 +90,13 @@ class Solids:
 
     def _reach(self, margin: float) -> Array:
         """How far each, with a margin, goes from its middle along the world's axes: n × 3."""
-        return np.asarray((np.abs(self.axes) * (self.halves + margin)[:, None]).sum(-1))
+        plain, by_margin = self._reaches
+        return np.asarray(plain + margin * by_margin)
+
+    @cached_property
+    def _reaches(self) -> tuple[Array, Array]:
+        axes = np.abs(self.axes)
+        return (axes * self.halves[:, None]).sum(-1), axes.sum(-1)
 
     def surface(self, spacing: float = SPACING) -> Array:
         """Points on the surfaces of those that are not large."""
@@ -118,6 +129,16 @@ class Solids:
         """Those that reach within a radius of a place."""
         apart = np.linalg.norm(self.middles - place, axis=1) - np.linalg.norm(self.halves, axis=1)
         return self.take(apart < radius)
+
+
+def all_three(held: Array) -> Array:
+    """Where all of three columns hold: for three, several times as fast as ``all(1)``."""
+    return np.asarray(held[:, 0] & held[:, 1] & held[:, 2])
+
+
+def between(points: Array, low: Array, high: Array) -> Array:
+    """Those points that are between two corners."""
+    return np.asarray(points[all_three((points > low) & (points < high))])
 
 
 def _box(half: Array, spacing: float) -> Array:
@@ -166,7 +187,7 @@ def _solids(*boxes: tuple[tuple[float, float], tuple[float, float], tuple[float,
 def hits_gripper(shape: Solids, points: Array, margin: float = 0.0) -> bool:
     """Whether one of the points, in the gripper's axes, is in it."""
     low, high = GRIPPER
-    near = points[((points > low - margin) & (points < high + margin)).all(1)]
+    near = between(points, low - margin, high + margin)
     return bool(shape.inside(near, margin).any())
 
 
