@@ -178,7 +178,9 @@ class Room:
             turned_axes = turned(turn) @ axes
             offset = turned_axes @ held.position
             height = self.rest(points @ turned_axes.T - offset, spot)
-            origin = np.array([spot[0], spot[1], np.inf if height is None else height])
+            if height is None:
+                return None
+            origin = np.array([spot[0], spot[1], height])
             if not will_hold(self.world, self.relation, origin):
                 return None
             resting.append((origin - offset, turned_axes))
