@@ -11,7 +11,7 @@ paper prints them (mean ± standard error over lifetimes) and with 95 % interval
 `--cameras none`, except for t2, which needs `--size 64`.
 
 The small scale: five tasks of a list instead of ten, poses of objects instead of pictures (t2: two tasks, pictures
-of 64 pixels), a small network, fewer epochs and episodes. What it costs stands in docs/libero.md.
+of 64 pixels), a small network, fewer epochs and episodes. What it costs stands in docs/libero-learning.md.
 """
 
 from __future__ import annotations
