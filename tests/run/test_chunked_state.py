@@ -140,11 +140,11 @@ def test_evaluation_and_snapshots_neither_copy_nor_hash(monkeypatch):
     kept = AgentState(agent)
     kept.begin_evaluation(0, 0, 0)
     kept.end_evaluation(0)
-    kept.take_snapshot()
+    kept.begin_adapt(0, 0)
     assert (Counted.copies, Counted.hashes) == (0, 0)
     before = agent.ring["reward"].copy()
     agent.ring.add(1, obs=np.zeros((1, *agent.setup.observation_space.shape)), reward=[0.0])
     assert Counted.copies == len(agent.ring.columns), "of each column the stretch that changed"
-    kept.restore_snapshot()
+    kept.end_adapt()
     assert np.array_equal(agent.ring["reward"], before)
     assert Counted.hashes == 0

@@ -172,6 +172,27 @@ def test_an_adapt_block_leaves_no_trace(tmp_path):
     assert [r.ret for r in with_probe if r.block == 2] == [r.ret for r in without if r.block == 2]
 
 
+def test_each_adapt_block_draws_for_itself(tmp_path):
+    drawn = []
+
+    class Drawing(Recorder):
+        def act(self, obs, ctx):
+            if ctx.learning:
+                drawn.append((ctx.block, float(self.rng.random())))
+            return super().act(obs, ctx)
+
+        def state(self):
+            return {}
+
+        def load(self, state):
+            pass
+
+    probe = adapt(Exposure(count(), 1), then=[Exposure(count(), 1)])
+    live(one(probe, probe), Drawing, tmp=tmp_path)
+    first, second = ([x for b, x in drawn if b == block] for block in (0, 1))
+    assert len(first) == len(second) == 5 and not set(first) & set(second)
+
+
 def test_evaluation_plays_the_same_episodes_every_time(tmp_path):
     goal = Task("toy", "goal-ne")
     blocks = (evaluate(Exposure(goal, 5)), learn(Exposure(goal, 5)), evaluate(Exposure(goal, 5)))

@@ -80,16 +80,18 @@ class AgentState:
 
     # An adapt block restores what it began with.
 
-    def take_snapshot(self) -> None:
-        """Remember the whole agent."""
+    def begin_adapt(self, seed: int, block: int) -> None:
+        """Remember the whole agent, and give it a generator of the block's own: adapting to one task
+        draws nothing that adapting to another one drew."""
         self.snapshot = self._whole()
         if self.snapshot is None:
             raise AgentFault(
                 f"{type(self.agent).__name__}.state() gives None: an agent that cannot be saved "
                 "cannot take part in an adapt block, which must restore it"
             )
+        self.agent.rng = rng_for(seed, "agent in adapt", block)
 
-    def restore_snapshot(self) -> None:
+    def end_adapt(self) -> None:
         """Bring the agent back to the snapshot."""
         assert self.snapshot is not None
         self._load(self.snapshot)

@@ -261,7 +261,7 @@ class LifetimeLoop:
         if resume is None:
             self._event("enter", "block", every)
             if block.kind == "adapt":
-                self.state.take_snapshot()
+                self.state.begin_adapt(self.config.seed, number)
             if self.agent.memory_scope == "block":
                 reset_memory(self.agent, range(self.config.envs * block.width))
         for phase, groups in enumerate(places):
@@ -270,7 +270,7 @@ class LifetimeLoop:
             here = resume if resume is not None and phase == resume["place"][1] else None
             self._phase(groups, here)
         if block.kind == "adapt":
-            self.state.restore_snapshot()
+            self.state.end_adapt()
         self.position = (number, len(places) - 1, 0)
         self._event("leave", "block", every)
 
