@@ -21,7 +21,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from pathlib import Path
 
@@ -38,12 +38,14 @@ METRICS = ("libero.fwt", "libero.nbt", "libero.auc")
 ALGORITHMS = {
     "seql": "finetune", "er": "replay", "ewc": "online_ewc", "packnet": "packnet", "mtl": "joint",
 }  # fmt: skip
+PUBLISHED = ("10", "spatial", "object", "goal")
+"""The lists of the paper's tables."""
 ARCHITECTURES = ("resnet_rnn", "resnet_t", "vit_t")
 FEW = 5
 """Tasks of a list at small scale, and orders of them that are tried."""
 STATES = "epochs=150,every=50,batch_size=64,horizon=220"
-"""Of a small run on states: about 30 steps of learning an epoch with 20 demonstrations, of which 18 are
-learned from: 4,500 steps a task. After 1,800 steps a policy still closed its hand beside object-0's can in 4
+"""Of a small run on states: with 20 demonstrations, of which 18 are learned from, mostly about 30 steps of
+learning an epoch, 4,500 a task; more where the expert takes longer. After 1,800 steps a policy still closed its hand beside object-0's can in 4
 of 10 episodes."""
 PICTURES = (
     "cameras=[agentview,robot0_eye_in_hand],objects=false,size=64,sequence=5,batch_size=32,"
@@ -107,13 +109,14 @@ def t2(demos: str, small: bool) -> list[Part]:
         for policy in ARCHITECTURES
         for name in ("er", "packnet")
     ]
-    return [Part("object", curriculum(demos, "object", small, 0, PICTURES, 2), tuple(chosen))]
+    lists = ("object",) if small else PUBLISHED
+    return [Part(n, curriculum(demos, n, small, 0, PICTURES, 2), tuple(chosen)) for n in lists]
 
 
 def t3(demos: str, small: bool) -> list[Part]:
     """Algorithms: sequential finetuning, ER, EWC, PackNet, and all tasks at once as the bound."""
     chosen = agents(small, tuple(ALGORITHMS))
-    lists = ("object", "spatial") if small else ("10", "spatial", "object", "goal")
+    lists = ("object", "spatial") if small else PUBLISHED
     return [Part(n, curriculum(demos, n, small, more=STATES), chosen) for n in lists]
 
 
@@ -142,6 +145,15 @@ def t5(demos: str, small: bool) -> list[Part]:
 
 
 STUDIES = {"t1": t1, "t2": t2, "t3": t3, "t4": t4, "t5": t5}
+
+
+def with_choices(part: Part, look: str | None, language: str | None) -> Part:
+    """The same part in another look, with other sentence vectors."""
+    words = f",language={language}" if language else ""
+    where = f",look={look}" if look else ""
+    return replace(
+        part, curriculum=part.curriculum + where, agents=tuple(a + words for a in part.agents)
+    )
 
 
 def command(part: Part, out: Path, lifetimes: int, more: Sequence[str]) -> list[str]:
@@ -215,6 +227,10 @@ def main() -> None:
     parser.add_argument("--lifetimes", type=int, default=3)
     parser.add_argument("--out", help="where its runs go (runs/libero-STUDY-SCALE)")
     parser.add_argument("--only", nargs="*", help="some of its parts, by name")
+    parser.add_argument("--look", help="official: the published meshes (primitive)")
+    parser.add_argument(
+        "--language", help="as of sequence_bc: bert,weights=FOLDER as published (auto)"
+    )
     parser.add_argument("--plan", action="store_true", help="print its commands and run nothing")
     given, more = parser.parse_known_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -225,6 +241,7 @@ def main() -> None:
         parser.error(f"--only: expected some of {', '.join(p.name for p in parts)}")
     done = {}
     for part in chosen:
+        part = with_choices(part, given.look, given.language)
         words = command(part, out, given.lifetimes, more)
         if given.plan:
             print("perdure " + " ".join(f"'{w}'" if set(w) & set("[],= ") else w for w in words))

@@ -9,6 +9,7 @@ slots where they stand:
 
     <!-- cost RUN -->                      lifetimes, seeds, rows, time and versions
     <!-- table RUN metric metric … -->     agents × metrics, mean ± half the 95 % interval
+    <!-- errors RUN metric metric … -->    the same, mean ± standard error [95 % interval]
     <!-- orders RUN-0 metric metric … -->  agents × RUN-0, RUN-1, …: the same tasks in other orders, and their spread
     <!-- tasks RUN metric -->              agents × tasks
     <!-- stages RUN metric -->             agents × before, each episode of and after adaptation
@@ -44,7 +45,7 @@ from perdure.measure.kept import verdict
 from perdure.measure.l2m import paper
 from perdure.measure.matrix import evaluation_matrix
 from perdure.measure.results import Results, measure_paper, read_all
-from perdure.measure.stats import mean_interval
+from perdure.measure.stats import mean_and_error, mean_interval
 from perdure.show.figures.kept import kept as draw_kept
 from perdure.show.figures.style import NO_DATES, drawing
 from perdure.show.names import task_labels
@@ -127,13 +128,27 @@ def cell(values: Sequence[float], digits: int = 2) -> str:
     return f"{estimate.value:.{digits}f} ± {(estimate.high - estimate.low) / 2:.{digits}f}"
 
 
+def cell_with_error(values: Sequence[float]) -> str:
+    """Mean ± standard error, as LIBERO's paper prints, and the 95 % interval of the mean."""
+    good = [v for v in values if not isnan(v)]
+    if len(good) < 2:
+        return cell(good)
+    estimate, (_, error) = mean_interval(good), mean_and_error(np.array(good))
+    return f"{estimate.value:.2f} ± {error:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
+
+
 def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table."""
     lines = [" | ".join(head), "|".join(["---"] * len(head)), *(" | ".join(r) for r in rows)]
     return "\n".join(f"| {line} |" if "---" not in line else f"|{line}|" for line in lines)
 
 
-def table(page: Page, run: Path, *metrics: str) -> str:
+def errors(page: Page, run: Path, *metrics: str) -> str:
+    """Agents × metrics, with standard errors."""
+    return table(page, run, *metrics, cell=cell_with_error)
+
+
+def table(page: Page, run: Path, *metrics: str, cell: Callable[..., str] = cell) -> str:
     """Agents × metrics."""
     found = measured(run, metrics).table()
     rows = []
@@ -381,7 +396,7 @@ def report(page: Page, run: Path) -> str:
 
 
 KINDS: dict[str, Callable[..., str]] = {
-    "cost": cost, "table": table, "orders": orders, "tasks": tasks, "stages": stages, "ends": ends, "rounds": rounds, "openloris": openloris,
+    "cost": cost, "table": table, "errors": errors, "orders": orders, "tasks": tasks, "stages": stages, "ends": ends, "rounds": rounds, "openloris": openloris,
     "curves": curves, "kept": kept, "report": report,
 }  # fmt: skip
 
