@@ -14,6 +14,7 @@ slots where they stand:
     <!-- tasks RUN metric -->              agents × tasks
     <!-- stages RUN metric -->             agents × before, each episode of and after adaptation
     <!-- ends RUN measure -->              agents × tasks: right after learning → at the end
+    <!-- robust RUN measure -->            agents × tasks: right after learning, at the end, and along axes of perturbation
     <!-- rounds RUN measure [unit] -->     lifetimes × evaluations, of runs of a single task, by steps or minibatches
     <!-- openloris RUN FACTOR -->          Accuracy, BWT, FWT, Over-all, the published ones beside
     <!-- curves RUN measure -->            a figure of learning, one panel a task
@@ -216,6 +217,28 @@ def ends(page: Page, run: Path, measure: str) -> str:
     return grid(["agent", *task_labels(names).values(), "mean"], rows)
 
 
+def robust(page: Page, run: Path, measure: str) -> str:
+    """Agents × tasks: right after a task was learned, at the end, and then along each axis of perturbation, its
+    levels in turn (variants such as light-2)."""
+    histories = read_run(Run(run))
+    whole = evaluation_matrix(histories[0], measure)
+    names = whole.train_test.tasks
+    levels: dict[str, list[str]] = {}
+    for task in whole.tasks:
+        if "@" in task:
+            levels.setdefault(task.partition("@")[2].rpartition("-")[0], []).append(task)
+    rows = []
+    for agent in agents_of(run):
+        own = [evaluation_matrix(h, measure) for h in histories if h.agent == agent]
+        columns = {t: [m.values[:, k] for m in own] for k, t in enumerate(whole.tasks)}
+        last = {t: mean_of([c[~np.isnan(c)][-1] for c in cs]) for t, cs in columns.items()}
+        for k, (name, label) in enumerate(task_labels(names).items()):
+            after = mean_of([m.train_test.values[k + 1, k] for m in own])
+            along = [" / ".join(last[t] for t in v if t.startswith(f"{name}@")) or "–" for v in levels.values()]  # fmt: skip
+            rows.append([agent, label, after, last[name], *along])
+    return grid(["agent", "task", "just learned", "at the end", *levels], rows)
+
+
 def rounds(page: Page, run: Path, measure: str, unit: str = "steps") -> str:
     """Lifetimes × evaluations, by the steps or minibatches learned before them."""
     rows, head = [], ["lifetime"]
@@ -396,7 +419,7 @@ def report(page: Page, run: Path) -> str:
 
 
 KINDS: dict[str, Callable[..., str]] = {
-    "cost": cost, "table": table, "errors": errors, "orders": orders, "tasks": tasks, "stages": stages, "ends": ends, "rounds": rounds, "openloris": openloris,
+    "cost": cost, "table": table, "errors": errors, "orders": orders, "tasks": tasks, "stages": stages, "ends": ends, "robust": robust, "rounds": rounds, "openloris": openloris,
     "curves": curves, "kept": kept, "report": report,
 }  # fmt: skip
 
