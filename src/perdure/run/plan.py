@@ -31,7 +31,7 @@ from perdure.run.spec import RunSpec
 from perdure.run.validate import Ground, ground_of, validate
 from perdure.seeds import seed_for
 from perdure.specs import Spec, is_file_reference
-from perdure.store.layout import RunFolder
+from perdure.store.layout import LifetimeFolder, RunFolder
 from perdure.store.places import EXPERTS, job_of
 from perdure.store.rows import FORMAT
 from perdure.types import Curriculum, Setup
@@ -123,6 +123,10 @@ class Plan:
             if job.id == job_id:
                 return job
         raise UnknownName("lifetime", job_id, [j.id for j in self.jobs])
+
+    def lifetime(self, job: Job) -> LifetimeFolder:
+        """Where a lifetime is."""
+        return RunFolder(self.path).lifetime(job.id)
 
     def config(self, job: Job) -> LifetimeConfig:
         """What a lifetime stands on."""

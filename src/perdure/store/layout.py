@@ -4,6 +4,8 @@
 
     RUN/_meta/spec.json  jobs.json  code.json  sweep.json  lock
     RUN/_pictures/index.json  *.png       pictures of its agents that its report shows
+    RUN/_eval/<agent>/eval_info.json      what an evaluation found of a policy
+    RUN/_figures/  _report.html           what is drawn of it, if that is not put elsewhere
     RUN/<agent>/<seed>/                   one lifetime
         _meta/lifetime.json  progress.json  error.json  repeat.json  pruned.json  crash.txt  lock
         _meta/pending.rows   rows that are not committed yet, to be looked at while it runs
@@ -35,11 +37,13 @@ from perdure.store.files import is_folder
 from perdure.store.lifetime_folder import LOCK, ROWS, VIDEO, LifetimeFolder, Status
 from perdure.store.location import store_at
 from perdure.store.lock import Lock, NoLock
+from perdure.store.membership import SPEC, Membership
 from perdure.store.objects import ObjectStore, get_json, to_json
 from perdure.store.places import EXPERTS, LifetimePlace, place_of
 from perdure.store.urls import UrlPath, place
 
 __all__ = [
+    "FIGURES",
     "PLANNING",
     "REPORT",
     "ROWS",
@@ -54,10 +58,10 @@ __all__ = [
     "sweeps_below",
 ]
 
-SPEC = "_meta/spec.json"
-"""What a run is known by."""
 REPORT = "_report.html"
 """The report of a run, in its folder."""
+FIGURES = "_figures"
+"""Its plots, as files."""
 _MARKS = {"_meta", journal.FOLDER, ROWS}
 """Folders by which a lifetime's is known."""
 _JOBS, _CODE, _COMPACT = "_meta/jobs.json", "_meta/code.json", "_meta/compact.json"
@@ -86,6 +90,7 @@ class RunFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = place(path)
         self.store: ObjectStore = store_at(self.path)
+        self._members = Membership(self.store)
 
     def exists(self) -> bool:
         """Whether there is a run here."""
@@ -225,7 +230,7 @@ class RunFolder:
 
     def lifetime(self, job: str) -> LifetimeFolder:
         """The folder of one lifetime."""
-        return LifetimeFolder(self.path / job)
+        return LifetimeFolder(self.path / job, self._members)
 
     def begun(self, jobs: Iterable[str]) -> set[str]:
         """Those of some lifetimes of which there is anything, with one look for each folder that they
