@@ -10,6 +10,7 @@ from typing import Any
 
 from perdure import registry
 from perdure.cli.terminal import remark, say, tell
+from perdure.curricula.named import curriculum_of
 from perdure.errors import Interrupted, SpecError, UnknownName
 
 
@@ -221,7 +222,7 @@ def record(
     from perdure.run.evaluation import evaluation_spec, policy_spec
     from perdure.run.recording import lerobot_names, recordings, setup_for
 
-    curriculum = registry.curriculum(evaluation_spec(suite, protocol, None, changes))
+    curriculum = curriculum_of(evaluation_spec(suite, protocol, None, changes))
     task = curriculum.tasks[0]
     mine = registry.suite(task.suite)
     name, params = (policy, {}) if policy else mine.demonstrator()

@@ -16,6 +16,7 @@ from typing import Any
 from perdure import curricula, registry
 from perdure.agent import Agent
 from perdure.agents.compose import Factory, make_agent, pinned
+from perdure.curricula.named import builder_of, curriculum_of
 from perdure.errors import (
     AgentFault,
     NameRefused,
@@ -87,7 +88,7 @@ class Plan:
     def curriculum(self, seed: int, expert: str = "") -> Curriculum:
         """The curriculum of a lifetime, or of one of its single-task experts."""
         named = Spec.parse(self.spec.curriculum)
-        made = registry.curriculum(named, seed_for(seed, "curriculum"), self.builder)
+        made = curriculum_of(named, seed_for(seed, "curriculum"), self.builder)
         if not expert:
             return made
         by_id = {t.id: c for t, c in curricula.experts(made).items()}
@@ -293,7 +294,7 @@ def _offers(curriculum: Curriculum) -> set[str]:
 
 def _parameters(text: str, builder: Any = None) -> list[str]:
     if builder is None:
-        builder = registry.curriculum_builder(Spec.parse(text))
+        builder = builder_of(Spec.parse(text))
     return list(inspect.signature(builder).parameters) if callable(builder) else []
 
 
