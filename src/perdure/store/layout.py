@@ -91,7 +91,7 @@ class RunFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = place(path)
         self.store: ObjectStore = store_at(self.path)
-        self._members = Membership(self.store)
+        self._members = Membership(self.path)
 
     def exists(self) -> bool:
         """Whether there is a run here."""

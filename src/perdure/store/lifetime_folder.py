@@ -54,7 +54,7 @@ class LifetimeFolder:
         self.job = "/".join(parts_of(self.path))
         """Its folder below the run's."""
         self.store: ObjectStore = store_at(self.path, run_of(self.path))
-        self._members = members or Membership(store_at(run_of(self.path)))
+        self._members = members or Membership(run_of(self.path))
         self._entries: dict[str, journal.Entry] = {}
         self.looked: tuple[dict[str, Any] | None, journal.Journal] = (None, journal.Journal())
         """The description and the journal that :meth:`trouble`, or :meth:`status`, found last."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from perdure.errors import StoreError
-from perdure.store.objects import ObjectStore, get_json
+from perdure.store.location import store_at
+from perdure.store.objects import get_json
 from perdure.store.places import place_of
 
 SPEC = "_meta/spec.json"
@@ -17,7 +19,7 @@ class Membership:
     """Tells whether a lifetime is one of the run that it is in. The specification is read when that is
     first asked, and again before a lifetime is said to be another run's: what is planned grows."""
 
-    def __init__(self, run: ObjectStore) -> None:
+    def __init__(self, run: Path) -> None:
         self._run = run
         self._spec: Any = None
 
@@ -30,7 +32,7 @@ class Membership:
 
     def _read(self) -> Any:
         try:
-            return get_json(self._run, SPEC)
+            return get_json(store_at(self._run), SPEC)
         except StoreError:
             return None  # Who reads a run is told so; it says nothing of its lifetimes.
 
