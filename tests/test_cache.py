@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from perdure.cache import cache_folder
+from perdure.suites.libero import lightened as libero
 from perdure.suites.metaworld import cache as metaworld
 from perdure.suites.openloris import data as openloris
 
@@ -30,4 +31,7 @@ def test_the_first_that_is_set_decides_for_every_suite(monkeypatch, own, xdg, ex
     assert cache_folder() == Path(expected)
     assert cache_folder("a", "b") == Path(expected, "a", "b")
     assert metaworld.folder("models") == Path(expected, "metaworld", "models")
+    # Its scenes are kept unasked, so never in a home folder that nobody named.
+    kept = Path(expected, "libero") if own or xdg else None
+    assert libero.kept_in() == kept
     assert openloris.rendered() == Path(expected, "openloris", "rendered")

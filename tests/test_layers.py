@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from pathlib import Path
 
 import perdure
@@ -12,7 +13,7 @@ import perdure
 ROOT = Path(perdure.__file__).parent
 RANK = {
     "errors": 0, "arrays": 0, "spaces": 0, "parameters": 0, "pools": 0, "padding": 1, "names": 1, "protocol": 1, "cache": 1, "types": 2,
-    "seeds": 2, "specs": 2, "agent": 3, "own_files": 3, "suite": 3.5, "curricula": 3, "wrappers": 4, "registry": 5,
+    "seeds": 2, "specs": 2, "agent": 3, "own_files": 3, "suite": 3.5, "wrappers": 4, "registry": 5, "curricula": 5.5,
     "shared_spaces": 6, "policies": 6, "datasets": 6.5, "suites": 7, "agents": 7, "store": 8, "run": 9, "measure": 10, "show": 11,
     "testing": 12, "tuning": 12, "cli": 13, "api": 14,
 }  # fmt: skip
@@ -99,7 +100,7 @@ def test_imports_go_downward():
 
 
 NAMES = re.compile(
-    r"(?<!\w)_(meta|ckpt|parts|video|journal)\b|journal\.json|sessions\.json"
+    r"(?<!\w)_(meta|ckpt|parts|video|journal|figures|eval|pictures)\b|journal\.json|sessions\.json"
     r"|(spec|jobs|lifetime|progress|error|index)\.json"
 )
 """What is called so below a run is the business of perdure.store alone."""
@@ -121,6 +122,41 @@ def test_names_below_a_run_are_known_to_the_store_alone():
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 if id(node) not in prose and NAMES.search(node.value):
                     found.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.value!r}")
+    assert not found, "\n".join(found)
+
+
+def ends_in(node, name):
+    """Whether this is a name, an attribute, or ``str()`` of one, that is called so."""
+    if isinstance(node, ast.Call) and len(node.args) == 1:
+        node = node.args[0]
+    return name in (getattr(node, "id", None), getattr(node, "attr", None))
+
+
+def joins_a_lifetime(node):
+    """Whether this makes a lifetime's path or id of its parts: ``folder / job.id``,
+    ``folder / agent / str(seed)``, ``f"{agent}/{seed}"``."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        right = node.right
+        job = (
+            isinstance(right, ast.Attribute) and right.attr == "id" and ends_in(right.value, "job")
+        )
+        seed = isinstance(node.left, ast.BinOp) and ends_in(right, "seed")
+        return job or seed or ends_in(right, "job") or ends_in(right, "job_id")
+    if isinstance(node, ast.JoinedStr):
+        for before, part in pairwise(node.values):
+            slash = isinstance(before, ast.Constant) and before.value.endswith("/")
+            if slash and isinstance(part, ast.FormattedValue) and ends_in(part.value, "seed"):
+                return True
+    return False
+
+
+def test_paths_of_lifetimes_are_made_by_the_store_alone():
+    found = []
+    for path in ROOT.rglob("*.py"):
+        if path.relative_to(ROOT).parts[0] != "store":
+            for node in ast.walk(ast.parse(path.read_text())):
+                if joins_a_lifetime(node):
+                    found.append(f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node)}")
     assert not found, "\n".join(found)
 
 

@@ -10,7 +10,7 @@ pytest.importorskip("mujoco")
 
 from kit import load_program
 from perdure import registry
-from perdure.registry import curriculum
+from perdure.curricula.named import curriculum_of
 from perdure.specs import Spec, with_preset
 from perdure.suites.libero.tasks import settings
 
@@ -35,7 +35,7 @@ def test_every_part_is_a_curriculum_with_agents_that_there_are(studies, study, s
     )
     parts += [studies.with_choices(parts[0], "official", "task-id")]
     for part in parts:
-        made = curriculum(Spec.parse(part.curriculum))
+        made = curriculum_of(Spec.parse(part.curriculum))
         learned = {e.task.name for b in made.blocks for e in b.exposures if b.kind == "learn"}
         few = 2 if study == "t2" else studies.FEW
         assert len(learned) == (few if scale == "small" else 10)

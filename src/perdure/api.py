@@ -52,7 +52,7 @@ from perdure.show.measured import (
 )
 from perdure.specs import Spec, checks_keywords
 from perdure.store import run as stored
-from perdure.store.layout import REPORT
+from perdure.store.layout import FIGURES, REPORT
 from perdure.store.plain import visible
 from perdure.store.urls import output_beside, place
 from perdure.types import Curriculum
@@ -332,7 +332,7 @@ class Run(stored.Run):
         from perdure.show.figures import write_figures
 
         return Figures(
-            write_figures(self._study(), Path(out or output_beside(self.path, "_figures")), formats)
+            write_figures(self._study(), Path(out or output_beside(self.path, FIGURES)), formats)
         )
 
     @checks_keywords

@@ -18,3 +18,11 @@ def cache_folder(*parts: str) -> Path:
     own, xdg = os.environ.get("PERDURE_CACHE"), os.environ.get("XDG_CACHE_HOME")
     root = Path(own) if own else Path(xdg or "~/.cache") / "perdure"
     return root.expanduser().joinpath(*parts)
+
+
+def named_cache_folder(*parts: str) -> Path | None:
+    """The same for what is kept unasked: None where only the home folder is left. LIBERO's scenes are
+    such: whoever plays a task of its has asked for no file in their home."""
+    if os.environ.get("PERDURE_CACHE") or os.environ.get("XDG_CACHE_HOME"):
+        return cache_folder(*parts)
+    return None

@@ -11,7 +11,6 @@ import ast
 import functools
 import importlib
 import importlib.metadata
-import inspect
 import pkgutil
 import re
 import warnings
@@ -20,18 +19,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from perdure.curricula import one_task
 from perdure.errors import (
-    CurriculumError,
     MissingExtra,
     NameRefused,
     PerdureError,
     SpecError,
     UnknownName,
 )
-from perdure.names import check_name, plain_task_id
+from perdure.names import check_name, join_task_id, split_task_id
 from perdure.own_files import module_of
-from perdure.specs import Spec, call_with, is_file_reference
+from perdure.specs import is_file_reference
 from perdure.suite import Suite
 from perdure.types import Curriculum, Task
 
@@ -289,10 +286,10 @@ def suite_of(task: Task) -> Suite:
 
 def task(name: str) -> Task:
     """The task ``suite/name`` or ``suite/name@variant``."""
-    family, slash, rest = name.partition("/")
-    if not slash:
+    family, short, variant = split_task_id(name)
+    if not family:
         raise UnknownName("task", name, [], "(a task is written suite/name)")
-    return suite(family).task(rest)
+    return suite(family).task(join_task_id("", short, variant))
 
 
 def curricula() -> dict[str, Callable[..., Curriculum]]:
@@ -345,52 +342,3 @@ def as_metrics(thing: Any, where: str) -> list[Any]:
                 f"{where}: expected a function decorated with @metric, got {type(item).__name__}"
             )
     return items
-
-
-def curriculum_builder(spec: Spec) -> Any:
-    """What makes the curriculum a spec names: a function, or the curriculum itself. A task's name
-    stands for :func:`perdure.curricula.one_task`."""
-    if is_file_reference(spec.name):
-        return load_file(spec.name)
-    family, slash, rest = spec.name.partition("/")
-    check_name("curriculum", plain_task_id(spec.name))
-    if not slash or family not in entries("suites"):
-        raise UnknownName("curriculum", spec.name, curricula(), "(perdure ls curricula)")
-    mine = suite(family)
-    protocols = mine.curricula()
-    if rest in protocols:
-        return protocols[rest]
-    try:
-        task = mine.task(rest)
-    except PerdureError as e:
-        names = [f"{family}/{n}" for n in protocols]
-        hint = f"(perdure ls curricula, perdure ls tasks {family})"
-        if isinstance(e, UnknownName):
-            names += [f"{family}/{n}" for n in e.known]
-        raise UnknownName("curriculum or task", spec.name, names, hint) from e
-    return functools.partial(one_task, task, mine.has_env(task))
-
-
-def curriculum(spec: Spec, seed: int = 0, builder: Any = None) -> Curriculum:
-    """The curriculum a spec names, built for one lifetime's curriculum seed; ``builder`` stands for
-    what its name would find."""
-    builder = curriculum_builder(spec) if builder is None else builder
-    if isinstance(builder, Curriculum):
-        return builder
-    if not callable(builder):
-        raise SpecError(
-            f"curriculum {spec.name} is of type {type(builder).__name__}, expected a Curriculum or a "
-            "function that gives one"
-        )
-    params = dict(spec.params)
-    if "seed" in inspect.signature(builder).parameters:
-        params.setdefault("seed", seed)
-    try:
-        made = call_with(f"curriculum {spec.name}", builder, **params)
-    except PerdureError:
-        raise
-    except Exception as e:
-        raise CurriculumError(f"curriculum {spec.name} raised {type(e).__name__}: {e}") from e
-    if not isinstance(made, Curriculum):
-        raise SpecError(f"curriculum {spec.name} gave {type(made).__name__}, expected Curriculum")
-    return made

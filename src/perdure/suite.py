@@ -139,8 +139,13 @@ class Suite(Protocol):
         return {}
 
     def aliases(self) -> Mapping[str, str]:
-        """Other names of what ``perdure eval`` evaluates: as ``libero/10`` is ``libero/long``."""
+        """Other names of what ``perdure eval`` evaluates: short ones of lists, upstream's of tasks."""
         return {}
+
+    def lerobot_observations(self, seen: Mapping[str, Array]) -> Mapping[str, Array]:
+        """An episode's observations by the names that LeRobot's own datasets of these tasks give them, with
+        what these make of them; as they are by default."""
+        return seen
 
     def demonstrator(self) -> tuple[str, Mapping[str, Any]]:
         """An agent that solves the suite's tasks, by its name, and the parameters with which tasks show

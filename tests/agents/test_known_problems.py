@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import perdure
-from perdure.registry import curriculum
+from perdure.curricula.named import curriculum_of
 from perdure.specs import Spec
 
 torch = pytest.importorskip("torch")
@@ -27,7 +27,7 @@ CLASS = ("finetune", "ewc", "lwf", "replay", "joint")
 
 
 def tasks_of(name):
-    blocks = curriculum(Spec.parse(name)).blocks
+    blocks = curriculum_of(Spec.parse(name)).blocks
     return [b.exposures[0].task for b in blocks if b.kind == "learn"]
 
 

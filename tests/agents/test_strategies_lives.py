@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from kit import live
-from perdure import curricula, registry
+from perdure import curricula
 from perdure.agents.compose import make_agent
+from perdure.curricula.named import curriculum_of
 from perdure.specs import Spec
 from perdure.store.log import Lifetime
 from perdure.testing import check_agent
@@ -142,7 +143,7 @@ LEARNER = "classifier,lr=0.003"
 @cache
 def islands() -> Curriculum:
     """Noisy, so that a classifier is not quite sure of anything and parameters matter to it."""
-    return registry.curriculum(Spec("toy/islands", {"noise": 0.35}))
+    return curriculum_of(Spec("toy/islands", {"noise": 0.35}))
 
 
 def means(tmp_path: Path, curriculum: Curriculum, agent: str, seeds: int = 3) -> np.ndarray:
@@ -212,7 +213,7 @@ def test_lwf_keeps_what_the_inputs_of_the_new_task_tell_of(tmp_path: Path, hard:
 
 
 def test_three_islands_one_after_the_other(tmp_path: Path) -> None:
-    life = registry.curriculum(Spec("toy/islands", {"islands": 3, "noise": 0.3}))
+    life = curriculum_of(Spec("toy/islands", {"islands": 3, "noise": 0.3}))
     final = {
         name: means(tmp_path, life, f"{name}+{LEARNER}", seeds=2)[-1].mean()
         for name in ("finetune", "replay", "packnet")

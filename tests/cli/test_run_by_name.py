@@ -5,7 +5,8 @@ from click.testing import CliRunner
 
 import perdure
 from perdure.cli.main import main
-from perdure.registry import curriculum, suite
+from perdure.curricula.named import curriculum_of
+from perdure.registry import suite
 from perdure.specs import Spec
 from perdure.types import Task
 
@@ -24,17 +25,17 @@ def test_a_bare_task_runs_for_so_many_steps(tmp_path, monkeypatch):
 
 
 def test_a_task_alone_is_learned_from_what_it_has():
-    played = curriculum(Spec.parse("toy/goal-ne,steps=7,rounds=3"))
+    played = curriculum_of(Spec.parse("toy/goal-ne,steps=7,rounds=3"))
     amounts = [e.amount for b in played.blocks if b.kind == "learn" for e in b.exposures]
     assert amounts == [3, 2, 2] and len(played.blocks) == 7
-    labelled = curriculum(Spec.parse("vision/digits@rotation90,epochs=2,batch_size=8"))
+    labelled = curriculum_of(Spec.parse("vision/digits@rotation90,epochs=2,batch_size=8"))
     (task,) = labelled.tasks
     assert task.params == {"rotation": 90, "batch_size": 8}
     assert {e.unit for b in labelled.blocks for e in b.exposures} == {"epochs"}
     assert not suite("toy").has_env(Task("toy", "blobs"))
     # Blocks too short to learn from are not made unless asked for.
     short = [
-        b for b in curriculum(Spec.parse("toy/goal-ne,steps=2500")).blocks if b.kind == "learn"
+        b for b in curriculum_of(Spec.parse("toy/goal-ne,steps=2500")).blocks if b.kind == "learn"
     ]
     assert [b.exposures[0].amount for b in short] == [1250, 1250]
     checked = CliRunner().invoke(main, ["check", "gym/CartPole-v1,steps=500"])
@@ -42,10 +43,10 @@ def test_a_task_alone_is_learned_from_what_it_has():
 
 
 def test_a_sequence_needs_no_inner_quotes():
-    made = curriculum(Spec.parse("gym/sequence,tasks=[Pendulum-v1, {task=Pendulum-v1, g=5}]"))
+    made = curriculum_of(Spec.parse("gym/sequence,tasks=[Pendulum-v1, {task=Pendulum-v1, g=5}]"))
     assert [t.id for t in made.tasks] == ["gym/Pendulum-v1", "gym/Pendulum-v1@g5"]
     assert made.tasks[1].params == {"g": 5}
-    made = curriculum(Spec.parse("metaworld/sequence,tasks=[reach,push]"))
+    made = curriculum_of(Spec.parse("metaworld/sequence,tasks=[reach,push]"))
     assert [t.name for t in made.tasks] == ["reach", "push"]
 
 

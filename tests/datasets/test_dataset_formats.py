@@ -13,6 +13,7 @@ from gymnasium import spaces
 
 from perdure import registry
 from perdure.cli.main import main
+from perdure.curricula.named import curriculum_of
 from perdure.datasets.convert import open_dataset
 from perdure.datasets.episodes import DatasetEpisode
 from perdure.datasets.lerobot import LeRobotReader, write_lerobot
@@ -158,7 +159,7 @@ def test_lerobots_own_videos_are_read_frame_by_frame():
         )  # A frame off is far off.
         assert episode.actions[:, 0].tolist() == list(range(len(episode)))
     observed, _ = registry.suite("lerobot").spaces(
-        registry.curriculum(Spec("lerobot/sequence", {"path": str(AV1)})).tasks[0]
+        curriculum_of(Spec("lerobot/sequence", {"path": str(AV1)})).tasks[0]
     )
     assert observed["images_cam"] == spaces.Box(0, 255, (64, 64, 3), np.uint8)
 

@@ -8,6 +8,7 @@ import pytest
 from helpers import LIVES, arguments, cli
 
 from perdure import registry
+from perdure.curricula.named import curriculum_of
 from perdure.errors import NameRefused, PerdureError, SpecError
 from perdure.names import check_name, slug
 from perdure.run.plan import load_plan, make_plan
@@ -50,7 +51,7 @@ def test_curricula(name: str) -> None:
     with pytest.raises(NameRefused):
         Curriculum(name, (learn(Exposure(Task("toy", "bandit"), 1)),))
     with pytest.raises(PerdureError):
-        registry.curriculum(Spec(name))
+        curriculum_of(Spec(name))
 
 
 @bad

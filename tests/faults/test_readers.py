@@ -15,7 +15,7 @@ from helpers import cli
 import perdure
 from perdure.errors import Corrupt, PartialRun, StoreError
 from perdure.store import journal
-from perdure.store.layout import LifetimeFolder
+from perdure.store.layout import LifetimeFolder, RunFolder
 from perdure.store.run import Run
 from perdure.testing.agents import cut_journal
 
@@ -159,6 +159,29 @@ def test_told_to_go_on_they_give_what_is_good(what: str, run: Path, made: Path) 
             "export", str(run), "-f", kind, "-o", str(run.parent / kind), "--partial"
         )
         assert code == 0 and "not exported" in err, err
+
+
+def test_who_belongs_to_another_run_is_damaged_to_all(made: Path, run: Path) -> None:
+    """Whether its folder is checked, watched, measured, planned, or run again."""
+    other = run.parent / "other"
+    perdure.experiment(CURRICULUM, agents=["q"], lifetimes=2, envs=2, executor="serial", out=str(other))  # fmt: skip
+    shutil.rmtree(run / "q/1")
+    shutil.copytree(other / "q/1", run / "q/1")
+    why = "belongs to another run"
+    assert LifetimeFolder(run / "q/1").status() == "damaged"
+    assert {i.id: i.status for i in Run(run).lifetimes()}["q/1"] == "damaged"
+    for verb, code, said in readers(run):
+        assert code in (1, 2) and why in said, (verb, code, said)
+    _, said, _ = cli("watch", str(run))
+    planned = len(RunFolder(run).jobs())
+    assert f"{planned - 1} done" in said and "1 damaged" in said and "100%" not in said
+    again = ["run", CURRICULUM, "-a", "q", "-a", "random", "-n", "2", "--experts", "--executor", "serial", "-o", str(run)]  # fmt: skip
+    _, said, _ = cli(*again, "--plan")
+    assert f"{planned - 1}" in said
+    code, said, err = cli(*again)
+    assert code == 1 and "holds another lifetime" in said + err
+    assert LifetimeFolder(run / "q/1").status() == "damaged"
+    assert LifetimeFolder(made / "q/1").status() == "done"
 
 
 def test_every_bit_of_a_description_counts(run: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,15 @@ def test_eight_at_once(executor: str, tmp_path: Path) -> None:
     done(run_here(tmp_path / "alone", f"{file}:life", [f"{a}=q" for a in wanted], lifetimes=3))
     alone = snapshot(tmp_path / "alone")
     same(out, {life: alone[life] for life in expected})
+
+
+def test_the_code_of_all_who_plan_at_once_is_kept(tmp_path: Path) -> None:
+    """Who writes it has read what the others wrote."""
+    record = {"agent": {"a.py": "1"}, "world": {"b.py": "2"}, "versions": {"python": "3"}}
+    agents = [f"a{k}" for k in range(32)]
+    with ThreadPoolExecutor(MANY) as pool:
+        list(pool.map(lambda agent: RunFolder(tmp_path).write_code({agent: record}), agents))
+    assert [a for a in agents if RunFolder(tmp_path).code(a) != record] == []
 
 
 def test_what_is_planned_only_grows(tmp_path: Path) -> None:

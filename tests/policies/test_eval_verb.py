@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from peers import OpenPi, served
 
-from perdure import Run
+from perdure import Run, registry
 from perdure.cli.main import main
 from perdure.errors import MeasureError, SpecError, UnknownName
 from perdure.measure.paired import mcnemar, overall, success_by_task
@@ -80,6 +80,7 @@ def test_what_a_suite_means():
         "names": ["goal-3"],
         "protocol": "groot",
     }
+    assert registry.suite("metaworld").aliases()["reach-v3"] == "reach"
     assert evaluation_spec("metaworld/reach-v3").params["names"] == ["reach"]
     assert evaluation_spec("metaworld/mt10", "paper", 5, ["horizon=9"]).params["horizon"] == 9
     with pytest.raises(UnknownName, match="did you mean 'lerobot'"):
@@ -250,3 +251,19 @@ def test_stored_demonstrations_are_replayed_through_the_same_path(tmp_path):
     found = path_of("libero/eval-tasks", given, {"orientation": "upstream", "horizon": 30}, **keys)
     assert "image is turned by 180 degrees" in found.findings and not found.passed
     assert any("cut off after 30 steps" in f for f in found.findings)
+
+
+def test_suites_give_the_names_of_lerobots_datasets():
+    hand = {
+        "robot0_eef_pos": [1, 2, 3],
+        "robot0_eef_quat": [0, 0, 0, 1],
+        "robot0_gripper_qpos": [4, 5],
+    }
+    seen = {"agentview_image": np.zeros((2, 4, 4, 3), np.uint8)}
+    seen |= {name: np.array([part, part], np.float64) for name, part in hand.items()}
+    named = registry.suite("libero").lerobot_observations(seen)
+    assert set(named) == {"images.image", "state", *hand}
+    assert named["state"].tolist() == [[1, 2, 3, 0, 0, 0, 4, 5]] * 2
+    named = registry.suite("metaworld").lerobot_observations({"hand": seen["robot0_eef_pos"]})
+    assert set(named) == {"state"}
+    assert registry.suite("toy").lerobot_observations(seen) is seen

@@ -12,6 +12,7 @@ from kit import Recorder, live, setting_of
 from perdure import registry
 from perdure.agent import Agent
 from perdure.agents.compose import make_agent
+from perdure.curricula.named import curriculum_of
 from perdure.errors import AgentFault, CurriculumError
 from perdure.run.loop import LifetimeLoop
 from perdure.seeds import seed_for
@@ -227,7 +228,7 @@ def test_labelled_data(tmp_path):
         def load(self, state):
             self.sums, self.n = state["sums"].copy(), state["n"].copy()
 
-    curriculum = registry.curriculum(Spec.parse("toy/blobs,epochs=2"))
+    curriculum = curriculum_of(Spec.parse("toy/blobs,epochs=2"))
     rows, _ = live(curriculum, Means, tmp=tmp_path)
     learned = [r for r in rows if r.learning and r.block == 1]
     assert len(learned) == 16 and sum(r.steps for r in learned) == 512
@@ -260,7 +261,7 @@ def test_measures_that_learning_returns_are_averaged_into_the_next_row(tmp_path)
 
 
 def spec(text):
-    return registry.curriculum(Spec.parse(text))
+    return curriculum_of(Spec.parse(text))
 
 
 def test_early_stopping(tmp_path):

@@ -15,6 +15,7 @@ import pytest
 import perdure
 from kit import Recorder as Recording
 from kit import setting_of
+from perdure.curricula.named import curriculum_of
 from perdure.errors import MissingExtra
 from perdure.registry import suite
 from perdure.run.loop import LifetimeLoop
@@ -274,7 +275,7 @@ def test_continuing_tasks_and_data_are_passed_over(tmp_path):
 
 
 def test_unseen_looks_at_evaluated_environments_alone():
-    made = perdure.registry.curriculum(Spec("toy/blobs"))
+    made = curriculum_of(Spec("toy/blobs"))
     assert unseen(made, {"toy": suite("toy")}) == []
     task = Task("toy", "bandit")
     made = Curriculum(

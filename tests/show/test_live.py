@@ -243,6 +243,8 @@ def test_at_80_columns_nothing_wraps_whatever_the_names(run):
              "fraction": 0.5, "eta": 359_999.0, "score": -1234.5, "measure": "a_long_measure_of_one"}
         )  # fmt: skip
     long = f"{'very-' * 8}long/0"
+    agents = {**run.spec["agents"], long.partition("/")[0]: "q"}
+    run.folder.write_spec({**run.spec, "agents": agents})
     run.folder.write_jobs({**run.folder.jobs(), long: 1.0})
     LifetimeFolder(run.path / long).write_error("x" * 300)
     lines = text(Watcher(run.path).look(80)[0], 80).splitlines()

@@ -7,9 +7,9 @@ from click.testing import CliRunner
 
 from perdure import experiment
 from perdure.cli.main import main
+from perdure.curricula.named import curriculum_of
 from perdure.errors import CurriculumError, MeasureError, UnknownName
 from perdure.protocol import EvalProtocol, differences
-from perdure.registry import curriculum
 from perdure.specs import Spec
 from perdure.suites.libero import eval_protocols as libero
 from perdure.suites.metaworld import eval_protocols as metaworld
@@ -46,18 +46,18 @@ def test_the_matrix_is_the_published_one():
 
 
 def test_tasks_get_what_is_theirs_and_the_curriculum_all_of_it():
-    made = curriculum(Spec("libero/eval-spatial", {"protocol": "lerobot"}))
+    made = curriculum_of(Spec("libero/eval-spatial", {"protocol": "lerobot"}))
     task = made.blocks[0].exposures[0].task
     assert task.params["horizon"] == 280 and task.params["size"] == 360
     assert "replan" not in task.params and "fixture_seed" not in task.params
     assert made.protocol["replan"] == 10
     again = Curriculum.from_json(json.loads(json.dumps(made.to_json())))
     assert again.protocol.hash == made.protocol.hash and again.fingerprint == made.fingerprint
-    assert made.fingerprint != curriculum(Spec("libero/eval-spatial")).fingerprint
+    assert made.fingerprint != curriculum_of(Spec("libero/eval-spatial")).fingerprint
 
 
 def test_a_change_changes_the_hash_and_is_named():
-    own = curriculum(
+    own = curriculum_of(
         Spec("libero/eval-goal", {"protocol": "openpi", "episodes": 3, "settle": 10})
     ).protocol
     assert own.changes == {"episodes": 3} and str(own).startswith("openpi with episodes=3 (")
@@ -80,18 +80,18 @@ def test_a_change_changes_the_hash_and_is_named():
 )
 def test_wrong_values_are_refused(params, words):
     with pytest.raises(CurriculumError, match=words):
-        curriculum(Spec("libero/eval-long", params))
+        curriculum_of(Spec("libero/eval-long", params))
     with pytest.raises(UnknownName, match="did you mean 'openpi'"):
-        curriculum(Spec("libero/eval-long", {"protocol": "openpy"}))
+        curriculum_of(Spec("libero/eval-long", {"protocol": "openpy"}))
 
 
 def test_meta_world_by_protocol():
-    official = curriculum(Spec("metaworld/eval-mt10"))
+    official = curriculum_of(Spec("metaworld/eval-mt10"))
     first = official.blocks[0].exposures[0]
     assert first.amount == 50 and first.task.params["benchmark"] == "MT10"
     assert first.task.params["one_hot"] == [0, 10] and first.task.params["horizon"] == 500
     names = {"names": ["reach", "push"], "instructions": {"push": "Push it"}}
-    seen = curriculum(Spec("metaworld/eval-tasks", {**names, "protocol": "lerobot"}))
+    seen = curriculum_of(Spec("metaworld/eval-tasks", {**names, "protocol": "lerobot"}))
     reach, push = (e.task for e in seen.blocks[0].exposures)
     assert reach.params["camera_position"] == [0.75, 0.075, 0.7] and "one_hot" not in reach.params
     assert reach.params["end_on_success"] and push.params["instruction"] == "Push it"
@@ -136,7 +136,7 @@ def test_the_lerobot_view_of_meta_world():
     from perdure.suites.metaworld.tasks import settings
 
     params = {"names": ["reach"], "protocol": "lerobot", "size": 32}
-    task = curriculum(Spec("metaworld/eval-tasks", params)).blocks[0].exposures[0].task
+    task = curriculum_of(Spec("metaworld/eval-tasks", params)).blocks[0].exposures[0].task
     suite = registry.suite("metaworld")
     assert suite.instructions(task) and settings(task).camera_position == (0.75, 0.075, 0.7)
     env = suite.env(task)

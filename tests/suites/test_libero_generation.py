@@ -14,8 +14,9 @@ pytest.importorskip("mujoco")
 from kit import live
 from perdure.agent import Agent
 from perdure.cli.picturing import draw
+from perdure.curricula.named import curriculum_of
 from perdure.errors import CurriculumError, EnvironmentFault, SpecError, UnknownName
-from perdure.registry import curriculum, suite
+from perdure.registry import suite
 from perdure.run.code import code_record
 from perdure.specs import Spec
 from perdure.suites.libero import bddl
@@ -364,7 +365,7 @@ class Idle(Agent):
 @needs_assets
 def test_a_folder_is_evaluated_like_an_official_suite(made, tmp_path):
     folder = str(made["all"].folder)
-    plan = curriculum(
+    plan = curriculum_of(
         Spec("libero/eval-folder", {"folder": folder, "episodes": 2, "horizon": 2, "cameras": []})
     )
     (block,) = plan.blocks
@@ -375,7 +376,7 @@ def test_a_folder_is_evaluated_like_an_official_suite(made, tmp_path):
     rows, agent = live(short, Idle, tmp=tmp_path)
     assert len(rows) == 4 and {r.success for r in rows} == {0.0}
     assert agent.setup.instructions[f"libero/{made['all'].names[0]}"]
-    chosen = curriculum(
+    chosen = curriculum_of(
         Spec("libero/eval-folder", {"folder": folder, "names": [made["all"].names[1]]})
     )
     assert [e.task.name for e in chosen.blocks[0].exposures] == [made["all"].names[1]]

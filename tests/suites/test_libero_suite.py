@@ -21,8 +21,9 @@ from libero_kit import (
 
 from kit import live
 from perdure.agent import Agent
+from perdure.curricula.named import curriculum_of
 from perdure.errors import CurriculumError, EnvironmentFault, MissingExtra, UnknownName
-from perdure.registry import curriculum, extras_named, suite
+from perdure.registry import extras_named, suite
 from perdure.specs import Spec
 from perdure.suite import Episode
 from perdure.suites.libero import assets, protocols
@@ -128,7 +129,7 @@ def test_an_evaluation_plays_every_state_once(tmp_path):
     """Also if two environments share its episodes."""
     params = {"settle": 0, "cameras": [], "objects": True, "horizon": 1, "fixture_seed": 0}
     keys = {"names": ["spatial-2"], "episodes": 5, "look": "official", **params}
-    plan = curriculum(Spec("libero/eval-tasks", keys))
+    plan = curriculum_of(Spec("libero/eval-tasks", keys))
     Still.begun = []
     rows, agent = live(plan, Still, tmp=tmp_path, envs=2)
     assert len(rows) == 5
@@ -314,27 +315,27 @@ def test_of_several_extras_the_suites_own_is_named(extra):
 
 
 def test_an_evaluation_plays_fifty_states_of_ten_tasks():
-    made = curriculum(Spec("libero/eval-spatial"))
+    made = curriculum_of(Spec("libero/eval-spatial"))
     (block,) = made.blocks
     assert block.kind == "eval" and len(block.exposures) == 10
     assert {(e.amount, e.unit) for e in block.exposures} == {(50, "episodes")}
     assert block.exposures[0].task.params["horizon"] == 220
     assert len(protocols.ORDERS) == 21 and len(set(protocols.ORDERS)) == 21
     assert all(sorted(o) == list("0123456789") for o in protocols.ORDERS)
-    second = curriculum(Spec("libero/eval-goal", {"order": 1}))
+    second = curriculum_of(Spec("libero/eval-goal", {"order": 1}))
     assert [e.task.name for e in second.blocks[0].exposures][:3] == ["goal-4", "goal-6", "goal-8"]
     # Results say which look it was, and where its episodes began.
     said = {(e.task.params["look"], e.task.params["initial_states"]) for e in block.exposures}
     assert said == {("primitive", "numbered")}
-    official = curriculum(Spec("libero/eval-spatial", {"look": "official"})).blocks[0].exposures
+    official = curriculum_of(Spec("libero/eval-spatial", {"look": "official"})).blocks[0].exposures
     assert official[0].task.params["initial_states"] == "official"
     for name in protocols.CURRICULA.keys() - {"eval-folder", "bc"}:
-        for exposure in curriculum(Spec(f"libero/{name}")).blocks[0].exposures:
+        for exposure in curriculum_of(Spec(f"libero/{name}")).blocks[0].exposures:
             settings(exposure.task)
     with pytest.raises(CurriculumError, match="at most 50"):
-        curriculum(Spec("libero/eval-long", {"episodes": 51, "look": "official"}))
+        curriculum_of(Spec("libero/eval-long", {"episodes": 51, "look": "official"}))
     with pytest.raises(UnknownName, match="protocol"):
-        curriculum(Spec("libero/eval-long", {"protocol": "own"}))
+        curriculum_of(Spec("libero/eval-long", {"protocol": "own"}))
     json.dumps(made.to_json())
 
 

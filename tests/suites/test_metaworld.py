@@ -15,8 +15,9 @@ from metaworld.policies import ENV_POLICY_MAP
 from metaworld.types import Task as UpstreamTask
 from scipy.spatial.transform import Rotation
 
+from perdure.curricula.named import curriculum_of
 from perdure.errors import CurriculumError, UnknownName
-from perdure.registry import curriculum, suite
+from perdure.registry import suite
 from perdure.run.validate import validate
 from perdure.specs import Spec
 from perdure.suite import Episode
@@ -327,35 +328,35 @@ def test_unknown_names():
     with pytest.raises(UnknownName, match="reach"):
         SUITE.env(task("reech"))
     with pytest.raises(UnknownName, match="push"):
-        curriculum(Spec.parse("metaworld/sequence,tasks=['pusch']"))
+        curriculum_of(Spec.parse("metaworld/sequence,tasks=['pusch']"))
 
 
 @pytest.mark.parametrize("name", sorted(SUITE.curricula()))
 def test_curricula_are_valid(name):
-    made = curriculum(Spec(f"metaworld/{name}"))
+    made = curriculum_of(Spec(f"metaworld/{name}"))
     ground = validate(made)
     assert ground.action_space.shape == (4,)
 
 
 def test_protocols_say_what_the_papers_say():
-    paper = curriculum(Spec.parse("metaworld/mt10,preset=paper,steps=100,rounds=3"))
+    paper = curriculum_of(Spec.parse("metaworld/mt10,preset=paper,steps=100,rounds=3"))
     assert [b.kind for b in paper.blocks] == ["eval", "learn"] * 3 + ["eval"]
     learned = [b for b in paper.blocks if b.kind == "learn"]
     assert sum(b.exposures[0].amount for b in learned) == 100 and learned[0].parallel
     assert all(t.params["goals"] == "fixed" and t.params["horizon"] == 150 for t in paper.tasks)
     assert [t.params["one_hot"] for t in paper.tasks] == [[k, 10] for k in range(10)]
 
-    small = curriculum(
+    small = curriculum_of(
         Spec.parse("metaworld/mt,tasks=['reach','sweep'],horizon=70,steps=9,rounds=1")
     )
     assert [t.name for t in small.tasks] == ["reach", "sweep"]
     assert all(t.params["horizon"] == 70 and t.params["benchmark"] == "MT1" for t in small.tasks)
     assert small.blocks[1].parallel and small.blocks[1].exposures[0].amount == 9
-    unnamed = curriculum(Spec.parse("metaworld/mt,one_hot=false,tasks=['reach','sweep']"))
+    unnamed = curriculum_of(Spec.parse("metaworld/mt,one_hot=false,tasks=['reach','sweep']"))
     assert [t.params["one_hot"] for t in small.tasks] == [[0, 2], [1, 2]]
     assert not any("one_hot" in t.params for t in unnamed.tasks)
 
-    meta = curriculum(Spec.parse("metaworld/ml10,goals=2,steps=10"))
+    meta = curriculum_of(Spec.parse("metaworld/ml10,goals=2,steps=10"))
     learn, before, *probes = meta.blocks
     assert before.kind == "eval" and before.visibility.rewards and not before.visibility.task_ids
     assert [e.task for e in before.exposures] == [b.exposures[0].task for b in probes]
@@ -371,10 +372,10 @@ def test_protocols_say_what_the_papers_say():
     assert all(b.then_visibility.rewards for b in probes)
 
     for preset, count in (("paper", 10), ("current", 50)):
-        ml1 = curriculum(Spec.parse(f"metaworld/ml1,preset={preset}"))
+        ml1 = curriculum_of(Spec.parse(f"metaworld/ml1,preset={preset}"))
         assert len([b for b in ml1.blocks if b.kind == "adapt"]) == count
 
-    cw20 = curriculum(Spec.parse("metaworld/cw20"))
+    cw20 = curriculum_of(Spec.parse("metaworld/cw20"))
     order = [b.exposures[0].task.name for b in cw20.blocks if b.kind == "learn"]
     assert order[:10] == order[10:] == list(tasks.CW10)
     assert {t.params["horizon"] for t in cw20.tasks} == {200}
@@ -405,7 +406,7 @@ def test_evaluation_plays_each_official_goal_once(tmp_path):
             return {}
 
     spec = "metaworld/mt1,steps=50,rounds=1,horizon=1,goal_seed=3"
-    _, agent = live(curriculum(Spec.parse(spec)), Goals, tmp=tmp_path, envs=3)
+    _, agent = live(curriculum_of(Spec.parse(spec)), Goals, tmp=tmp_path, envs=3)
     official_goals = [tuple(v[3:]) for v in official("MT1", 3, "reach")]
     played = [goal for kind, goal in agent.acted if kind == "eval"]
     assert sorted(played[:50]) == sorted(played[50:]) == sorted(official_goals)
@@ -427,7 +428,7 @@ def test_the_episodes_of_a_trial_share_their_goal(tmp_path):
             return {}
 
     spec = "metaworld/ml1,task=push,preset=paper,steps=900,trial=3,shots=2,episodes=1,goals=2"
-    rows, agent = live(curriculum(Spec.parse(spec)), Starts, tmp=tmp_path)
+    rows, agent = live(curriculum_of(Spec.parse(spec)), Starts, tmp=tmp_path)
     first = [obs for kind, _, obs in agent.acted if kind == "learn"]
     assert len(first) == 6 and len(set(first[:3])) == len(set(first[3:])) == 1
     assert first[0] != first[3], "each trial has another scene"

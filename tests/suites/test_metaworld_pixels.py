@@ -13,7 +13,8 @@ from gymnasium import spaces
 pytest.importorskip("metaworld")
 
 from perdure.cli.main import main
-from perdure.registry import curriculum, suite
+from perdure.curricula.named import curriculum_of
+from perdure.registry import suite
 from perdure.seeds import seed_for
 from perdure.specs import Spec
 from perdure.store.run import Run
@@ -49,8 +50,10 @@ def task(name: str = "reach", **params) -> Task:
 def test_every_protocol_can_show_pictures() -> None:
     for name, builder in CURRICULA.items():
         assert {"observation", "size", "camera"} <= set(inspect.signature(builder).parameters)
-        plain = curriculum(Spec.parse(f"metaworld/{name}"))
-        made = curriculum(Spec.parse(f"metaworld/{name},observation=image,size=30,camera=topview"))
+        plain = curriculum_of(Spec.parse(f"metaworld/{name}"))
+        made = curriculum_of(
+            Spec.parse(f"metaworld/{name},observation=image,size=30,camera=topview")
+        )
         assert len(made.tasks) == len(plain.tasks)
         for one, other in zip(made.tasks, plain.tasks, strict=True):
             shown = {"observation": "image", "size": 30, "camera": "topview"}

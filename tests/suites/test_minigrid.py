@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 from perdure import registry
+from perdure.curricula.named import curriculum_of
 from perdure.errors import AgentFault, CurriculumError, MissingExtra, SpecError, UnknownName
 from perdure.specs import Spec
 from perdure.types import Curriculum, Task
@@ -366,7 +367,7 @@ def letters(order: list[int]) -> str:
 
 
 def build(text: str, seed: int = 0) -> Curriculum:
-    return registry.curriculum(Spec.parse(text), seed)
+    return curriculum_of(Spec.parse(text), seed)
 
 
 def learned(curriculum: Curriculum) -> list[tuple[str, int, str]]:

@@ -18,6 +18,7 @@ from PIL import Image
 from kit import live
 from perdure import registry
 from perdure.cache import cache_folder
+from perdure.curricula.named import curriculum_of
 from perdure.errors import (
     CurriculumError,
     EnvironmentFault,
@@ -209,7 +210,7 @@ def test_layout_d(tmp_path):
     assert suite.spaces(batch)[1].n == 51
     with pytest.raises(CurriculumError, match="51 labels"):
         suite.data(task("batch", "segment9", root=str(tmp_path)), True)
-    made = registry.curriculum(Spec("openloris/competition", {"root": str(tmp_path)}))
+    made = curriculum_of(Spec("openloris/competition", {"root": str(tmp_path)}))
     assert len(made.tasks) == 9
     (tmp_path / "train/batch1/label.csv").write_text("a,b\n1,2")
     with pytest.raises(SpecError, match="'file name' and 'label'"):
@@ -453,7 +454,7 @@ def test_annotations(tmp_path):
 
 
 def test_single_factor():
-    made = registry.curriculum(Spec("openloris/single-factor", {"factor": "clutter"}))
+    made = curriculum_of(Spec("openloris/single-factor", {"factor": "clutter"}))
     assert [t.id for t in made.tasks] == [f"openloris/clutter@segment{k}" for k in range(1, 10)]
     kinds = [b.kind for b in made.blocks]
     assert kinds == ["eval", *["learn", "eval"] * 9]
@@ -499,7 +500,7 @@ def test_the_suite_keeps_its_promises(mini, monkeypatch):
 
 
 def test_a_lifetime_on_a_miniature(mini, tmp_path):
-    made = registry.curriculum(
+    made = curriculum_of(
         Spec(
             "openloris/single-factor", {"root": str(mini), "batches": 2, "size": 8, "batch_size": 4}
         )

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 import perdure
 from perdure.cli.main import main
+from perdure.curricula.named import curriculum_of
 from perdure.errors import PerdureError
-from perdure.registry import curriculum
 from perdure.run.validate import validate
 from perdure.specs import Spec
 from perdure.suites.vision import sources, suite
@@ -192,12 +192,12 @@ def test_mnist_from_files(tmp_path, monkeypatch):
     write_idx(root / "t10k-images-idx3-ubyte", test)
     write_idx(root / "t10k-labels-idx1-ubyte", (np.arange(20) % 10).astype(np.uint8))
     monkeypatch.setenv(sources.ROOT, str(tmp_path))
-    made = curriculum(Spec.parse("vision/split-mnist,scenario=domain"))
+    made = curriculum_of(Spec.parse("vision/split-mnist,scenario=domain"))
     data = suite.data(learned(made)[1], True)
     assert np.array_equal(data.inputs[0], train[2].reshape(-1).astype(np.float32) / 255)
     assert validate(made).observation_space.shape == (784,)
     assert validate(
-        curriculum(Spec.parse("vision/rotated-mnist,tasks=2,flat=false"))
+        curriculum_of(Spec.parse("vision/rotated-mnist,tasks=2,flat=false"))
     ).observation_space.shape == (28, 28, 1)
     done = CliRunner().invoke(main, ["run", "vision/permuted-mnist,tasks=2", "-a", "random",
                                      "-o", str(tmp_path / "o"), "--executor", "serial"])  # fmt: skip
@@ -209,7 +209,7 @@ def test_mnist_from_files(tmp_path, monkeypatch):
         x_test=test,
         y_test=np.arange(20) % 10,
     )
-    other = curriculum(Spec.parse(f"vision/split-mnist,scenario=domain,root={tmp_path}"))
+    other = curriculum_of(Spec.parse(f"vision/split-mnist,scenario=domain,root={tmp_path}"))
     assert np.array_equal(suite.data(learned(other)[1], True).inputs, data.inputs)
     (root / "t10k-images-idx3-ubyte").write_bytes(b"\0\0\x08\x03half")
     sources._loaded.cache_clear()
@@ -222,13 +222,15 @@ def test_cifar_from_files_but_no_pickle(tmp_path):
     rows[:, 1] = np.arange(10) * 10
     for name in ("train.bin", "test.bin"):
         (tmp_path / name).write_bytes(rows.tobytes())
-    made = curriculum(Spec.parse(f"vision/split-cifar100,tasks=2,scenario=class,root={tmp_path}"))
+    made = curriculum_of(
+        Spec.parse(f"vision/split-cifar100,tasks=2,scenario=class,root={tmp_path}")
+    )
     data = suite.data(learned(made)[0], True)
     assert data.targets.tolist() == [0, 10, 20, 30, 40] and data.shape == (32, 32, 3)
     assert data.inputs[0, 0, 1].tolist() == rows[0, [3, 1027, 2051]].tolist(), "red, green, blue"
     (tmp_path / "data_batch_1").write_bytes(b"\x80\x04.")
     with pytest.raises(PerdureError, match="pickle.*binary"):
-        validate(curriculum(Spec.parse(f"vision/split-cifar10,root={tmp_path}")))
+        validate(curriculum_of(Spec.parse(f"vision/split-cifar10,root={tmp_path}")))
 
 
 def test_core50_from_its_folders(tmp_path):
@@ -239,13 +241,13 @@ def test_core50_from_its_folders(tmp_path):
             folder.mkdir(parents=True)
             picture = image.fromarray(np.full((4, 4, 3), 20 * session, np.uint8))
             picture.save(folder / f"C_{session:02d}_{thing:02d}_000.png")
-    made = curriculum(Spec.parse(f"vision/core50-sessions,root={tmp_path}"))
+    made = curriculum_of(Spec.parse(f"vision/core50-sessions,root={tmp_path}"))
     tasks = learned(made)
     assert [t.variant for t in tasks] == [f"session{k}" for k in (1, 2, 4, 5, 6, 8, 9, 11)]
     second = suite.data(tasks[1], True)
     assert len(second) == 50 and np.unique(second.inputs).tolist() == [40]
     assert np.unique(suite.data(tasks[1], False).inputs).tolist() == [60, 140, 200]
-    classes = curriculum(Spec.parse(f"vision/core50-classes,root={tmp_path}"))
+    classes = curriculum_of(Spec.parse(f"vision/core50-classes,root={tmp_path}"))
     assert [len(t.params["classes"]) for t in learned(classes)] == [10, *[5] * 8]
 
 

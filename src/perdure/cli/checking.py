@@ -9,7 +9,9 @@ from typing import Any
 
 from perdure import registry
 from perdure.cli.terminal import say, tell
+from perdure.curricula.named import curriculum_of
 from perdure.errors import NameRefused, SpecError, UnknownName
+from perdure.names import join_task_id, split_task_id
 from perdure.own_files import kind_of
 from perdure.specs import Spec, call_with, is_file_reference
 
@@ -34,7 +36,7 @@ def check(name: str, on: str | None = None) -> int:
     from perdure.testing import check_agent, check_strategy
     from perdure.testing.shortened import shortened_name
 
-    registry.curriculum(Spec.parse(on))
+    curriculum_of(Spec.parse(on))
     short = shortened_name(on)
     if kind == "agent":
         problems = _problems(check_agent, name, (short,))
@@ -60,11 +62,11 @@ def _kind(spec: Spec) -> str:
             return "curriculum"
     if is_file_reference(base) or base in registry.entries("agents"):
         return "agent"
-    family, slash, rest = spec.name.partition("/")
-    if slash and family in registry.entries("suites"):
+    family, short, variant = split_task_id(spec.name)
+    if family in registry.entries("suites"):
         suite = registry.suite(family)
         try:
-            suite.task(rest)
+            suite.task(join_task_id("", short, variant))
         except UnknownName as e:
             names = [f"{family}/{n}" for n in suite.curricula()]
             raise UnknownName("task or curriculum", spec.name, names, f"({e})") from e
@@ -126,12 +128,10 @@ def _check_metric(name: str, spec: Spec) -> int:
 def _check_task(name: str, spec: Spec) -> int:
     from perdure.testing import check_task
 
-    family, _, rest = spec.name.partition("/")
-    suite = registry.suite(family)
+    family, *_ = split_task_id(spec.name)
+    suite, task = registry.suite(family), registry.task(spec.name)
     # The parameters may be the task's, or say how much of it: as where it is run by its name.
-    made = (
-        registry.curriculum(spec).tasks[0] if spec.params else suite.task_to_check(suite.task(rest))
-    )
+    made = curriculum_of(spec).tasks[0] if spec.params else suite.task_to_check(task)
     return _verdict(name, _problems(check_task, suite, made))
 
 
@@ -157,7 +157,7 @@ def _check_curriculum(name: str, spec: Spec) -> int:
     from perdure.show.outline import outline
     from perdure.testing import check_curriculum
 
-    curriculum = registry.curriculum(spec)
+    curriculum = curriculum_of(spec)
     say("\n".join(outline(curriculum)))
     problems = _problems(check_curriculum, curriculum)
     ground = ground_of(curriculum)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from perdure.cli.terminal import say, tell
 from perdure.errors import SpecError
+from perdure.names import join_task_id, split_task_id
 
 if TYPE_CHECKING:
     from perdure.suites._demonstrations import DemonstrationFile
@@ -23,10 +24,10 @@ def demos(
     from perdure.registry import suite
     from perdure.run.demos import CollectionProgress, collect
 
-    name, found, rest = what.partition("/")
-    if not found or not rest:
+    name, short, variant = split_task_id(what)
+    if not name or not short:
         raise SpecError(f"demonstrations of what? SUITE/LIST or SUITE/TASK, got {what!r}")
-    tasks = suite(name).demonstration_tasks(rest, params)
+    tasks = suite(name).demonstration_tasks(join_task_id("", short, variant), params)
     shown = 0.0
 
     def note(p: CollectionProgress) -> None:

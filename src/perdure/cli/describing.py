@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from perdure import registry
+from perdure.curricula.named import builder_of, curriculum_of
 from perdure.errors import PerdureError
 from perdure.parameters import in_words, parameters_of
 from perdure.specs import Spec, shown
@@ -52,12 +53,12 @@ def _made(part: Any, name: str) -> dict[str, Any]:
 def _curriculum(spec: Spec) -> dict[str, Any]:
     from perdure.show.outline import budget
 
-    builder = registry.curriculum_builder(spec)
+    builder = builder_of(spec)
     out = {"kind": "curriculum", "name": spec.name, **_words(getattr(builder, "func", builder))}
     if callable(builder):
         out["parameters"] = [p for p in _parameters(builder, skip=0) if p["name"] != "seed"]
     try:
-        made = registry.curriculum(spec)
+        made = curriculum_of(spec)
         out["budget"] = budget(made)
         out["tasks"] = [task.id for task in made.tasks]
     except PerdureError as e:

@@ -10,6 +10,7 @@ from typing import Any
 
 from perdure import registry
 from perdure.cli.terminal import remark, say, tell
+from perdure.curricula.named import curriculum_of
 from perdure.errors import Interrupted, SpecError, UnknownName
 
 
@@ -219,9 +220,9 @@ def record(
     from perdure.datasets.lerobot import write_lerobot
     from perdure.datasets.minari import write_minari
     from perdure.run.evaluation import evaluation_spec, policy_spec
-    from perdure.run.recording import lerobot_names, recordings, setup_for
+    from perdure.run.recording import as_lerobot, recordings, setup_for
 
-    curriculum = registry.curriculum(evaluation_spec(suite, protocol, None, changes))
+    curriculum = curriculum_of(evaluation_spec(suite, protocol, None, changes))
     task = curriculum.tasks[0]
     mine = registry.suite(task.suite)
     name, params = (policy, {}) if policy else mine.demonstrator()
@@ -238,7 +239,8 @@ def record(
         fps = int(env.metadata.get("render_fps", 20))
         env.close()
         films = kind == "lerobot-video"
-        path = write_lerobot(out, map(lerobot_names, found), fps, task.suite, films)
+        named = (as_lerobot(mine, episode) for episode in found)
+        path = write_lerobot(out, named, fps, task.suite, films)
     say(f"{kind} dataset: {path}")
     return 0
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from perdure import registry
 from perdure.cli.terminal import tell
+from perdure.curricula.named import curriculum_of
 from perdure.registry import Part
 from perdure.show.listing import show_details, show_listing
 from perdure.specs import Spec
@@ -96,7 +97,7 @@ def _curricula() -> list[dict[str, str]]:
     for name, builder in registry.curricula().items():
         about = (builder.__doc__ or "").strip().split("\n")[0]
         try:
-            made = registry.curriculum(Spec(name))
+            made = curriculum_of(Spec(name))
         except Exception as e:
             # Some protocols cannot be built without parameters; they are still worth naming.
             out.append({"name": name, "about": about, "budget": f"needs parameters: {e}"})

@@ -11,6 +11,7 @@ from typing import Any
 
 from perdure import registry
 from perdure.cli.terminal import say, tell
+from perdure.curricula.named import curriculum_of
 from perdure.errors import SpecError
 from perdure.specs import Spec
 from perdure.types import Task
@@ -68,7 +69,7 @@ def tasks_of(spec: Spec) -> list[Task]:
         suite = registry.suite(spec.name)
         found = [t for t in suite.tasks() if suite.has_env(t)]
         return [dataclasses.replace(t, params={**t.params, **spec.params}) for t in found]
-    return list(registry.curriculum(spec).tasks)
+    return list(curriculum_of(spec).tasks)
 
 
 def draw(

@@ -21,6 +21,8 @@ from perdure.errors import PolicyServerFault, SpecError
 from perdure.policies.pictures import resized
 from perdure.types import Setup
 
+# The vocabulary of other people's servers and clients, which they have for whatever suite plays: it is no
+# suite's to say.
 CAMERAS = {"agentview_image": "image", "robot0_eye_in_hand_image": "wrist_image"}
 """LIBERO's pictures, and what its servers call them."""
 HAND = ("robot0_eef_pos", "robot0_eef_quat", "robot0_gripper_qpos")

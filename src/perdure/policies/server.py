@@ -27,6 +27,7 @@ from perdure.policies.wire import MOST_BYTES, pack, unpack
 from perdure.registry import extras_named
 from perdure.types import Context
 
+# What openpi's clients of these robots pack into their state of eight numbers, or of four.
 FROM_STATE = {HAND[0]: slice(0, 3), HAND[1]: slice(3, 6), HAND[2]: slice(6, 8), "hand": slice(0, 4)}
 INTERNAL_ERROR = 1011
 

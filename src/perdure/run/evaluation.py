@@ -9,8 +9,9 @@ from typing import Any
 
 from perdure import registry
 from perdure.agent import Agent
+from perdure.curricula.named import curriculum_of
 from perdure.errors import SpecError, UnknownName
-from perdure.names import slug
+from perdure.names import join_task_id, slug, split_task_id
 from perdure.policies.client import is_address
 from perdure.run.spec import RunSpec
 from perdure.specs import Spec, is_file_reference
@@ -71,7 +72,8 @@ def evaluation_spec(
     for family in registry.entries("suites"):
         if name.startswith(f"{family}_"):  # As LeRobot calls it.
             name = name.replace(f"{family}_", f"{family}/", 1)
-    family, _, rest = name.partition("/")
+    family, short, variant = split_task_id(name) if "/" in name else (name, "", "")
+    rest = join_task_id("", short, variant)
     if not registry.is_suite(family):
         known = [n for n in registry.entries("suites") if registry.suite(n).protocols()]
         raise UnknownName("suite", family, known, f"(evaluated by protocol: {', '.join(known)})")
@@ -87,7 +89,7 @@ def evaluation_spec(
     params: dict[str, Any] = dict(given.params)
     if rest not in listed:
         try:
-            task = mine.task(rest.removesuffix("-v3"))
+            task = mine.task(rest)
         except UnknownName as e:
             raise UnknownName(f"evaluation of {family}", rest, [*listed, *e.known]) from e
         rest, params["names"] = "tasks", [task.name]
@@ -115,7 +117,7 @@ def evaluation_run(
     executor: str = "processes",
 ) -> RunSpec:
     """The run of an evaluation; its seed is the protocol's unless it is given."""
-    made = registry.curriculum(curriculum)
+    made = curriculum_of(curriculum)
     assert made.protocol is not None
     default = made.protocol.get("seed", 0)
     named = f"{curriculum.name}-{made.protocol.name}".replace("/eval-", "/")

@@ -69,8 +69,8 @@ class Outcome:
 
 def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -> None:
     """Run a lifetime to its end from wherever its log stands. Raises what stopped it."""
-    path = plan.path / job.id
-    folder = LifetimeFolder(path)
+    folder = plan.lifetime(job)
+    path = folder.path
     description = plan.describe(job)
     described, damage = _described(folder)
     if described is not None:
@@ -158,15 +158,16 @@ def say(note: str) -> None:
 
 def finished(plan: Plan, job: Job) -> bool:
     """Whether a job is done and its files are as they were committed: nothing to start for."""
-    folder = LifetimeFolder(plan.path / job.id)
+    folder = plan.lifetime(job)
+    if folder.status() != "done":
+        return False
     try:
         if without_code(folder.description() or {}) != plan.describe(job):
             return False
         owner = (job.agent, job.seed, job.expert)
-        life = Lifetime.read(folder.path, verify=True, owner=owner)
+        return not Lifetime.read(folder.path, verify=True, owner=owner).notes
     except StoreError:
         return False  # Whoever runs it will find the same, and mend it or say it.
-    return life.done and not life.notes
 
 
 def write_error(folder: LifetimeFolder, error: BaseException | str, trace: str = "") -> None:

@@ -27,7 +27,9 @@ def check_plan(plan: Plan) -> list[str]:
     now = {label: plan.code(label, checked=True) for label in plan.agents}
     run = RunFolder(plan.path)
     begun = run.begun(job.id for job in plan.jobs)
-    writes = not all(job.id in begun and _is_done(run.lifetime(job.id)) for job in plan.jobs)
+    writes = not all(
+        job.id in begun and run.lifetime(job.id).status() == "done" for job in plan.jobs
+    )
     changed: dict[str, dict[str, None]] = {}
     mine, unknown = False, list[str]()
     for job in run.lifetimes():
@@ -61,13 +63,6 @@ def write_plan(plan: Plan) -> None:
     until_not_overtaken(lambda: RunFolder(plan.path).write_code(records))
 
 
-def _is_done(folder: LifetimeFolder) -> bool:
-    try:
-        return folder.journal().done
-    except StoreError:
-        return False  # Whoever runs it will say so.
-
-
 def _records(folder: LifetimeFolder, job: str) -> tuple[str | None, tuple[Record, ...]]:
     """The agent of a lifetime that has rows, and what it executed; None where there is nothing that
     could be mixed."""
@@ -94,5 +89,7 @@ def check_lifetime(
     ):
         found = differences(there, now) if there is not None else []
         if found and not plan.mix_code:
-            raise CodeChanged(f"{plan.path / job.id}: {told(found)} changed since {when}. {HOW}")
+            raise CodeChanged(
+                f"{plan.lifetime(job).path}: {told(found)} changed since {when}. {HOW}"
+            )
     return [*(r for r in before if r != now), now]

@@ -16,6 +16,7 @@ from typing import Any
 from perdure import curricula, registry
 from perdure.agent import Agent
 from perdure.agents.compose import Factory, make_agent, pinned
+from perdure.curricula.named import builder_of, curriculum_of
 from perdure.errors import (
     AgentFault,
     NameRefused,
@@ -31,7 +32,7 @@ from perdure.run.spec import RunSpec
 from perdure.run.validate import Ground, ground_of, validate
 from perdure.seeds import seed_for
 from perdure.specs import Spec, is_file_reference
-from perdure.store.layout import RunFolder
+from perdure.store.layout import LifetimeFolder, RunFolder
 from perdure.store.places import EXPERTS, job_of
 from perdure.store.rows import FORMAT
 from perdure.types import Curriculum, Setup
@@ -87,7 +88,7 @@ class Plan:
     def curriculum(self, seed: int, expert: str = "") -> Curriculum:
         """The curriculum of a lifetime, or of one of its single-task experts."""
         named = Spec.parse(self.spec.curriculum)
-        made = registry.curriculum(named, seed_for(seed, "curriculum"), self.builder)
+        made = curriculum_of(named, seed_for(seed, "curriculum"), self.builder)
         if not expert:
             return made
         by_id = {t.id: c for t, c in curricula.experts(made).items()}
@@ -123,6 +124,10 @@ class Plan:
             if job.id == job_id:
                 return job
         raise UnknownName("lifetime", job_id, [j.id for j in self.jobs])
+
+    def lifetime(self, job: Job) -> LifetimeFolder:
+        """Where a lifetime is."""
+        return RunFolder(self.path).lifetime(job.id)
 
     def config(self, job: Job) -> LifetimeConfig:
         """What a lifetime stands on."""
@@ -289,7 +294,7 @@ def _offers(curriculum: Curriculum) -> set[str]:
 
 def _parameters(text: str, builder: Any = None) -> list[str]:
     if builder is None:
-        builder = registry.curriculum_builder(Spec.parse(text))
+        builder = builder_of(Spec.parse(text))
     return list(inspect.signature(builder).parameters) if callable(builder) else []
 
 

@@ -17,8 +17,9 @@ from perdure.run.from_run import lifetime_of
 from perdure.run.loop import LifetimeLoop
 from perdure.run.video import Recorder, encoder
 from perdure.store.files import write_output
-from perdure.store.layout import LifetimeFolder
+from perdure.store.layout import LifetimeFolder, RunFolder
 from perdure.store.log import Lifetime, LifetimeLog
+from perdure.store.places import job_of
 from perdure.store.rows import Row
 from perdure.store.run import Run
 from perdure.store.saved import SavedAgent, saved_agent
@@ -79,7 +80,7 @@ def play(
         config.setup(), str(run), info.agent, info.seed, saved.commit.n, expert, frozen=True
     )
     with tempfile.TemporaryDirectory(prefix="perdure-play-") as temporary:
-        folder = LifetimeFolder(Path(temporary) / info.agent / str(info.seed))
+        folder = RunFolder(temporary).lifetime(job_of(info.agent, info.seed))
         recorder = None
         if film and not exposure.on_data:
             recorder = Recorder(folder, config.suites, 0, note)

@@ -17,7 +17,6 @@ from perdure.agent import Agent
 from perdure.agents.compose import make_agent
 from perdure.arrays import Array
 from perdure.datasets.episodes import DatasetEpisode
-from perdure.policies.interface import HAND, axis_angle
 from perdure.run.config import LifetimeConfig
 from perdure.run.validate import ground_of
 from perdure.run.vector import reset_env
@@ -128,19 +127,6 @@ def recordings(
                 yield found
 
 
-LEROBOT = {
-    "agentview_image": "images.image",
-    "robot0_eye_in_hand_image": "images.image2",
-    "hand": "state",
-}
-"""What LeRobot's own datasets of these benchmarks call observations."""
-
-
-def lerobot_names(episode: DatasetEpisode) -> DatasetEpisode:
-    """An episode with LeRobot's names of observations. Of LIBERO's, its state of eight numbers is added."""
-    seen = dict(episode.observations)
-    if all(name in seen for name in HAND):
-        place, turn, fingers = (seen[name] for name in HAND)
-        turned = np.array([axis_angle(q) for q in turn])
-        seen["state"] = np.concatenate([place, turned, fingers], axis=1).astype(np.float32)
-    return replace(episode, observations={LEROBOT.get(n, n): a for n, a in seen.items()})
+def as_lerobot(suite: Suite, episode: DatasetEpisode) -> DatasetEpisode:
+    """An episode with the observations that LeRobot's own datasets of these tasks have."""
+    return replace(episode, observations=suite.lerobot_observations(episode.observations))

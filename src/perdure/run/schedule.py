@@ -191,9 +191,9 @@ def longest_first(plan: Plan, jobs: Sequence[Job]) -> list[Job]:
 def _measured(folder: LifetimeFolder, steps: float, source: Path) -> Iterable[StepCost]:
     """What a lifetime took, if it tells."""
     try:
-        progress = folder.progress()
-        fraction = 1.0 if folder.journal().done else progress.get("fraction") or 0.0
-        if fraction < LEAST:
+        progress, status = folder.progress(), folder.status()
+        fraction = 1.0 if status == "done" else progress.get("fraction") or 0.0
+        if status == "damaged" or fraction < LEAST:
             return ()
         spent = sum(end - begin for begin, end in folder.worked(folder.last_sign()))
         grows, fixed = folder.sizes()

@@ -23,6 +23,7 @@ from perdure.agents.compose import make_agent
 from perdure.agents.infer import InferAgent
 from perdure.agents.remote import RemoteAgent
 from perdure.arrays import Array
+from perdure.curricula.named import curriculum_of
 from perdure.datasets.convert import open_dataset
 from perdure.datasets.episodes import DatasetEpisode
 from perdure.errors import PolicyServerFault, SpecError
@@ -76,7 +77,7 @@ def selftest(
     expects, the same unless it is given. ``expert`` is an agent (the suite's own), and ``expert_params`` are
     those with which tasks show it what it needs. With ``socket`` it goes through openpi's wire. ``demonstrations``
     is a folder that ``perdure record --format minari`` wrote, in place of an expert."""
-    tested, known = registry.curriculum(curriculum), registry.curriculum(reference or curriculum)
+    tested, known = curriculum_of(curriculum), curriculum_of(reference or curriculum)
     seen = {e.task.id: e.task for e in known.blocks[0].exposures}
     stored = _stored(demonstrations) if demonstrations else {}
     if not expert and not stored:

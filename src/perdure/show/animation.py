@@ -16,7 +16,6 @@ from perdure.arrays import Array
 from perdure.errors import MissingExtra, StoreError, UnknownName
 from perdure.show.names import task_labels
 from perdure.show.report.study import Study
-from perdure.store.layout import LifetimeFolder
 
 MOMENTS = {"learned": "just learned", "later": "two tasks later", "end": "at the end of life"}
 LARGEST = 3_000_000
@@ -65,10 +64,11 @@ Cell = tuple[str, list[Any], float]
 
 def _cells(study: Study, agent: str, task: str) -> list[Cell]:
     for life in study.lifetimes:
-        if life.expert or life.agent != agent or life.seed is None or life.status != "done":
+        if life.agent != agent or life.status != "done":
             continue
-        run = next(f.path for f in study.folders if f.label == life.folder)
-        folder = LifetimeFolder(run / life.base / str(life.seed))
+        folder = study.lifetime_folder(life)
+        if folder is None:
+            continue
         films = {str(e["which"]): e for e in folder.shown_films() if str(e["task"]) == task}
         found = [(m, films[m]) for m in MOMENTS if m in films]
         if found:

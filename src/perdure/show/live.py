@@ -89,7 +89,9 @@ class Watcher:
         # Of what has not begun there is nothing to look at, and it may be thousands.
         begun = run.begun(job for job in weights if job not in self.done)
         looks = [
-            self._look(job) if job in begun or job in self.done else LifetimeStatus(job, "waiting")
+            self._look(run, job)
+            if job in begun or job in self.done
+            else LifetimeStatus(job, "waiting")
             for job in weights
         ]
         counts = Counter(x.status for x in looks)
@@ -136,7 +138,7 @@ class Watcher:
     def _final(self, look: LifetimeStatus) -> LifetimeStatus:
         """A finished lifetime with its final score, which is read once."""
         if look.job not in self.finals:
-            found = final_score(self.folders.get(look.job, LifetimeFolder(self.path / look.job)))
+            found = final_score(self.folders[look.job])
             if found is not None:
                 mean, measure, tasks = found
                 doing = f"at the end, {tasks} task{'s' * (tasks > 1)}"
@@ -144,10 +146,10 @@ class Watcher:
             self.finals[look.job] = look
         return self.finals[look.job]
 
-    def _look(self, job: str) -> LifetimeStatus:
+    def _look(self, run: RunFolder, job: str) -> LifetimeStatus:
         if job in self.done:
             return self.done[job]
-        folder = self.folders.setdefault(job, LifetimeFolder(self.path / job))
+        folder = self.folders.setdefault(job, run.lifetime(job))
         status = folder.status()
         if status in ("waiting", "damaged"):
             return LifetimeStatus(job, status, doing=folder.trouble())

@@ -22,14 +22,6 @@ class DiskStore:
         """Write an object: a temporary, fsync, rename."""
         files.write_file(self._place(name), data, durable)
 
-    def replace(self, name: str, data: Data) -> bool:
-        """Write an object: whoever replaces one holds a lock."""
-        self.put(name, data)
-        return True
-
-    def probe(self, name: str) -> None:
-        """A file system has links, or creates a file once."""
-
     def put_if_absent(self, name: str, data: Data) -> bool:
         """Write an object unless there is one: a temporary, fsync, link."""
         return files.create_file(self._place(name), data)

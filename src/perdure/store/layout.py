@@ -4,6 +4,8 @@
 
     RUN/_meta/spec.json  jobs.json  code.json  sweep.json  lock
     RUN/_pictures/index.json  *.png       pictures of its agents that its report shows
+    RUN/_eval/<agent>/eval_info.json      what an evaluation found of a policy
+    RUN/_figures/  _report.html           what is drawn of it, if that is not put elsewhere
     RUN/<agent>/<seed>/                   one lifetime
         _meta/lifetime.json  progress.json  error.json  repeat.json  pruned.json  crash.txt  lock
         _meta/pending.rows   rows that are not committed yet, to be looked at while it runs
@@ -30,16 +32,19 @@ from typing import Any
 from perdure.errors import NameRefused, Overtaken, StoreError
 from perdure.names import check_name
 from perdure.store import described, journal, side
+from perdure.store.bucket import BucketStore
 from perdure.store.code import Record, recorded
-from perdure.store.files import is_folder
+from perdure.store.files import Data, is_folder
 from perdure.store.lifetime_folder import LOCK, ROWS, VIDEO, LifetimeFolder, Status
 from perdure.store.location import store_at
 from perdure.store.lock import Lock, NoLock
+from perdure.store.membership import SPEC, Membership
 from perdure.store.objects import ObjectStore, get_json, to_json
 from perdure.store.places import EXPERTS, LifetimePlace, place_of
 from perdure.store.urls import UrlPath, place
 
 __all__ = [
+    "FIGURES",
     "PLANNING",
     "REPORT",
     "ROWS",
@@ -54,10 +59,10 @@ __all__ = [
     "sweeps_below",
 ]
 
-SPEC = "_meta/spec.json"
-"""What a run is known by."""
 REPORT = "_report.html"
 """The report of a run, in its folder."""
+FIGURES = "_figures"
+"""Its plots, as files."""
 _MARKS = {"_meta", journal.FOLDER, ROWS}
 """Folders by which a lifetime's is known."""
 _JOBS, _CODE, _COMPACT = "_meta/jobs.json", "_meta/code.json", "_meta/compact.json"
@@ -86,6 +91,7 @@ class RunFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = place(path)
         self.store: ObjectStore = store_at(self.path)
+        self._members = Membership(self.path)
 
     def exists(self) -> bool:
         """Whether there is a run here."""
@@ -133,20 +139,27 @@ class RunFolder:
         return next(iter(recorded({"code": [found.get(agent)]})), None)
 
     def write_code(self, records: Mapping[str, Record]) -> None:
-        """Write what the lifetimes of some agents are to execute; Overtaken if others do."""
+        """Write what the lifetimes of some agents are to execute, beside those of others; Overtaken if
+        others do."""
         found, _ = side.look(self.store, _CODE)
-        merged = {**found, **records}
-        if merged != found:
-            self._put_changed(_CODE, to_json(merged))
+        if {**found, **records} == found:
+            return
+        with self.lock():
+            found, _ = side.look(self.store, _CODE)
+            self._put_changed(_CODE, to_json({**found, **records}))
 
     def _put_changed(self, name: str, data: bytes) -> None:
-        """Write what follows from what was read last. Where no lock kept others from writing it
-        meanwhile, Overtaken: then it is to be read again."""
-        if isinstance(self.path, UrlPath):
+        """Write what follows from what was read last. On disk whoever does holds :meth:`lock`; where
+        there is none, Overtaken if others have written it meanwhile: then it is to be read again."""
+        if isinstance(self.store, BucketStore):
             if not self.store.replace(name, data):
                 raise Overtaken(f"{self.store.where(name)} has been changed by another process")
             return
-        # A finished run may be on a disk that cannot be written.
+        self._put(name, data)
+
+    def _put(self, name: str, data: Data) -> None:
+        """Write an object, unless it is there as it is: a finished run may be on a disk that cannot be
+        written."""
         try:
             if self.store.get(name, len(data)) == data:
                 return
@@ -158,7 +171,7 @@ class RunFolder:
         """Write what an evaluation found of a policy, under the name that LeRobot's tools look for;
         the file."""
         name = f"{_EVALUATION}/{check_name('agent', agent)}/eval_info.json"
-        self._put_changed(name, to_json(values))
+        self._put(name, to_json(values))
         return self.path / name
 
     def write_picture(self, name: str, png: bytes, title: str, about: str) -> Path:
@@ -214,7 +227,8 @@ class RunFolder:
 
     def probe(self) -> None:
         """StoreError if the place where the run is kept does not keep what is promised of it."""
-        self.store.probe(_PROBE)
+        if isinstance(self.store, BucketStore):
+            self.store.probe(_PROBE)
 
     def lock(self) -> Lock | NoLock:
         """Held by whoever changes what is planned. In an object store nobody can: what is written
@@ -225,7 +239,7 @@ class RunFolder:
 
     def lifetime(self, job: str) -> LifetimeFolder:
         """The folder of one lifetime."""
-        return LifetimeFolder(self.path / job)
+        return LifetimeFolder(self.path / job, self._members)
 
     def begun(self, jobs: Iterable[str]) -> set[str]:
         """Those of some lifetimes of which there is anything, with one look for each folder that they

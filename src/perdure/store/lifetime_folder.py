@@ -20,6 +20,7 @@ from perdure.store.checkpoints import BUNDLES, PARTS
 from perdure.store.files import refuse_links
 from perdure.store.location import store_at
 from perdure.store.lock import Lock, NoLock
+from perdure.store.membership import Membership
 from perdure.store.objects import ObjectStore, to_json, to_json_gz
 from perdure.store.places import parts_of, place_of, run_of
 from perdure.store.rows import Owner
@@ -47,11 +48,13 @@ Status = Literal["waiting", "running", "failed", "interrupted", "damaged", "done
 class LifetimeFolder:
     """One lifetime's objects, but for its rows and checkpoints (:mod:`perdure.store.log`)."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, members: Membership | None = None) -> None:
+        """``members`` tells whose lifetimes are in the run's folder; found there if not given."""
         self.path = place(path)
         self.job = "/".join(parts_of(self.path))
         """Its folder below the run's."""
         self.store: ObjectStore = store_at(self.path, run_of(self.path))
+        self._members = members or Membership(run_of(self.path))
         self._entries: dict[str, journal.Entry] = {}
         self.looked: tuple[dict[str, Any] | None, journal.Journal] = (None, journal.Journal())
         """The description and the journal that :meth:`trouble`, or :meth:`status`, found last."""
@@ -80,15 +83,21 @@ class LifetimeFolder:
 
     def trouble(self) -> str:
         """Why the lifetime cannot be trusted, as far as is seen without a look at its rows: folder,
-        description and journal must be whole and agree. Empty if they do."""
+        description and journal must be whole and agree, and the lifetime be the run's own. Empty if
+        all that is so."""
         try:
             self.looked = found, written = self.description(), self.journal()
         except StoreError as e:
             return str(e)
-        if found is not None:
-            wrong = described.disagreement(found, self.job)
-            return f"{self.described_in} {wrong}" if wrong else next(iter(written.notes), "")
-        return f"{self.described_in} is missing; {described.ANEW}" if written.length else ""
+        if found is None and written.length:
+            return f"{self.described_in} is missing; {described.ANEW}"
+        wrong = "" if found is None else described.disagreement(found, self.job)
+        wrong = wrong or self._foreign()
+        return f"{self.described_in} {wrong}" if wrong else next(iter(written.notes), "")
+
+    def _foreign(self) -> str:
+        """Why the lifetime looked at is none of the run's; empty if it is one."""
+        return self._members.foreign(self.looked[0] or {}, self.job)
 
     def owner(self) -> Owner | None:
         """Whose rows must be here, by the folder's name and the description; None where they do not
@@ -246,6 +255,8 @@ class LifetimeFolder:
         trouble = self.trouble()
         if not trouble and self.looked[1].done:
             return "done"
+        if self._foreign():
+            return "damaged"  # Whoever writes it: it is none of this run's.
         try:
             lock = self.lock()
             if (isinstance(lock, Lock) and Lock.held(lock.path)) or self._beating():

@@ -1,7 +1,10 @@
 """What a log asks of the place it is kept in: whole objects under names, and nothing else.
 
-A folder on disk is one such place (:mod:`perdure.store.disk`), an object store another. There is no
-append, no rename and no lock: the log's safety rests on :meth:`ObjectStore.put_if_absent` alone.
+A folder on disk is one such place (:mod:`perdure.store.disk`), an object store another. Rows,
+checkpoints and journal need four things: put if absent, get, list, delete. There is no append, no
+rename and no lock among them: the log's safety rests on :meth:`ObjectStore.put_if_absent` alone.
+:meth:`ObjectStore.put` is for what no row depends on, and for the plan; docs/design/log.md names every
+object that is ever replaced. The rest is looking: sizes, folders, names for messages.
 """
 
 from __future__ import annotations
@@ -29,10 +32,6 @@ class ObjectStore(Protocol):
         """Write an object unless there is one; whether this call did. Of several who try at the same
         time, one does."""
 
-    def replace(self, name: str, data: Data) -> bool:
-        """Write an object in place of what :meth:`get` found last under its name, if that is still
-        there; whether this call did. A disk, where a lock keeps others away, need not look."""
-
     def get(self, name: str, most: int | None = None) -> bytes:
         """An object's bytes; MissingObject if there is none, StoreError if they are more than
         ``most``."""
@@ -52,10 +51,6 @@ class ObjectStore(Protocol):
     def unfinished(self, folder: str) -> tuple[str, ...]:
         """Names for :meth:`delete` of what writes into a folder left that are under way or were
         interrupted. A write whose beginning is deleted begins again."""
-
-    def probe(self, name: str) -> None:
-        """StoreError if the promises of this interface are not kept, as far as can be tried with
-        objects called ``name`` and more."""
 
     def where(self, name: str = "") -> str:
         """What messages call an object, or the store itself."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from perdure.store.code import Record, recorded
 from perdure.store.layout import SPEC, LifetimeFolder, RunFolder
 from perdure.store.log import Lifetime
 from perdure.store.places import LifetimePlace
-from perdure.store.survey import Gap, foreign, listed, missing
+from perdure.store.survey import Gap, listed, missing
 from perdure.store.urls import place
 
 if TYPE_CHECKING:
@@ -53,9 +53,14 @@ class LifetimeInfo:
     """Whether its agent acts at random: what others are compared with, not a contestant."""
 
     @property
+    def folder(self) -> LifetimeFolder:
+        """What there is of it but rows and checkpoints."""
+        return LifetimeFolder(self.path)
+
+    @property
     def description(self) -> dict[str, Any]:
         """What the lifetime is made of: agent, seed, curriculum outline."""
-        return LifetimeFolder(self.path).description() or {}
+        return self.folder.description() or {}
 
     def read(self, verify: bool = False) -> Lifetime:
         """Its log, whose rows must be this lifetime's own."""
@@ -96,23 +101,20 @@ class Run:
     def lifetimes(self) -> list[LifetimeInfo]:
         """Every lifetime that has begun. Folders that are no lifetime of this run are not among them
         (:meth:`gaps` names them)."""
-        spec = self.spec
+        _ = self.spec  # StoreError if there is none: then it is not known whose they are.
         places = [(job, p) for job, p in self.folder.places().items() if p is not None]
-        infos = [self._info(job, place, spec) for job, place in places]
+        infos = [self._info(job, place) for job, place in places]
         infos = [info for info in infos if info.status != "waiting"]
         return sorted(infos, key=lambda i: (i.expert, i.agent, i.seed))
 
-    def _info(self, job: str, place: LifetimePlace, spec: Mapping[str, Any]) -> LifetimeInfo:
+    def _info(self, job: str, place: LifetimePlace) -> LifetimeInfo:
         folder = self.folder.lifetime(job)
         status: str = folder.status()
         if status == "damaged":
             return LifetimeInfo(job, folder.path, *place, status, folder.trouble(), {}, 0)
         found, journal = folder.looked
-        described = found or {}
-        error = foreign(described, job, spec)
-        if error:
-            status, error = "damaged", f"{folder.described_in} {error}"
-        elif status != "done" and (told := folder.error()):
+        described, error = found or {}, ""
+        if status != "done" and (told := folder.error()):
             error = str(told["error"])
         expert = described.get("expert", place.task)
         count = sum(c.count for c in journal.commits)
@@ -185,7 +187,7 @@ class Run:
         problems = [str(gap) for gap in self.gaps() if gap.damage]
         for info in self.lifetimes():
             try:
-                problems += LifetimeFolder(info.path).side_problems()
+                problems += info.folder.side_problems()
                 problems += self._damage(info)
             except StoreError as e:
                 problems.append(str(e))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from perdure.errors import StoreError
 from perdure.store.layout import RunFolder
-from perdure.store.places import EXPERTS, place_of
+from perdure.store.membership import agents_of, seeds_of
+from perdure.store.places import EXPERTS, job_of
 
 WAITING = "the lifetime has not begun"
 SHOWN = 10
@@ -63,23 +63,11 @@ def _planned(run: RunFolder) -> tuple[list[str], str]:
     if not why:
         return list(run.jobs()), ""
     spec = run.spec()
-    agents, seeds = _agents(spec), _seeds(spec)
-    jobs = [f"{agent}/{seed}" for seed in seeds or () for agent in agents or ()]
+    agents, seeds = agents_of(spec), seeds_of(spec)
+    jobs = [job_of(agent, seed) for seed in seeds or () for agent in agents or ()]
     if jobs and spec.get("experts"):
         why += " (until then it is not known which single-task experts are missing)"
     return jobs, why if jobs else ""
-
-
-def _agents(spec: Any) -> Mapping[str, Any] | None:
-    found = spec.get("agents") if isinstance(spec, Mapping) else None
-    return found if isinstance(found, Mapping) else None
-
-
-def _seeds(spec: Mapping[str, Any]) -> range | None:
-    first, count = spec.get("seed"), spec.get("lifetimes")
-    if type(first) is not int or type(count) is not int:
-        return None
-    return range(first, first + min(count, 1_000_000))
 
 
 def _why_strange(run: RunFolder, job: str) -> str:
@@ -88,23 +76,3 @@ def _why_strange(run: RunFolder, job: str) -> str:
     except StoreError as e:
         return str(e)
     return "is no lifetime's folder, and nothing in it counts: remove it, or move it elsewhere"
-
-
-def foreign(described: Mapping[str, Any], job: str, spec: Any) -> str:
-    """Why a lifetime that is in a run's folder is none of this run's; empty if it is one."""
-    place, agents = place_of(job), _agents(spec)
-    if place is None or agents is None:
-        return ""
-    if place.agent not in agents:
-        return f"is of agent {place.agent}, and this run has {', '.join(agents)} alone"
-    seeds = _seeds(spec)
-    if seeds is not None and place.seed not in seeds:
-        return f"is of seed {place.seed}, and this run has {seeds[0]} to {seeds[-1]} alone"
-    expected = {k: spec[k] for k in ("envs", "hide_tasks", "checkpoint") if k in spec}
-    expected["agent"] = agents[place.agent]
-    if "outline" in spec and seeds is not None and place.seed == seeds[0] and not place.task:
-        expected["curriculum"] = spec["outline"]
-    for key, value in expected.items():
-        if key in described and described[key] != value:
-            return f"has another {key} than the run: it belongs to another run"
-    return ""

@@ -102,18 +102,18 @@ def _problems(plan: Plan, again: Callable[[Path], Plan]) -> list[str]:
         error = _run(plan)
     if error:
         return [error]
-    folder = plan.path / plan.jobs[0].id
+    folder = plan.lifetime(plan.jobs[0]).path
     expected = read_rows(folder)
     other = again(plan.path.with_name(plan.path.name + "-again"))
     error = _run(other)
     if error:
         return [*problems, f"a second run failed: {error}"]
-    if not same(read_rows(other.path / other.jobs[0].id), expected):
+    if not same(read_rows(other.lifetime(other.jobs[0]).path), expected):
         problems.append("the same seed gave other rows: draw all randomness from self.rng")
     for k in _resumable(Lifetime.read(folder)):
         resumed = again(plan.path.with_name(f"{plan.path.name}-from-{k}"))
         shutil.copytree(plan.path, resumed.path)
-        target = resumed.path / resumed.jobs[0].id
+        target = resumed.lifetime(resumed.jobs[0]).path
         cut_journal(target, k)
         error = _run(resumed)
         if error:

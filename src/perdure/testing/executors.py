@@ -8,8 +8,9 @@ from pathlib import Path
 from perdure.run.executors import Executor
 from perdure.run.executors.serial import Serial
 from perdure.run.lifetime import Outcome
-from perdure.run.plan import Plan, make_plan
+from perdure.run.plan import Job, Plan, make_plan
 from perdure.run.spec import RunSpec
+from perdure.store.rows import Row
 from perdure.testing import faulty
 from perdure.testing.agents import read_rows
 from perdure.testing.report import CheckFailed
@@ -36,12 +37,14 @@ def check_executor(executor: Executor | type[Executor]) -> None:
                 problems.append(f"{o.job.id}: expected {right!r}, got {o.status!r} ({o.error})")
             elif right == "failed" and faulty.WORDS not in o.error:
                 problems.append(f"{o.job.id}: the original error's words are lost: {o.error!r}")
-            elif right == "done" and read_rows(plan.path / o.job.id) != read_rows(
-                expected.path / o.job.id
-            ):
+            elif right == "done" and _rows(plan, o.job) != _rows(expected, o.job):
                 problems.append(f"{o.job.id}: its rows differ from the serial executor's")
     if problems:
         raise CheckFailed(f"executor {name}", problems)
+
+
+def _rows(plan: Plan, job: Job) -> list[Row]:
+    return read_rows(plan.lifetime(job).path)
 
 
 def _run(executor: Executor, out: Path) -> tuple[Plan, list[Outcome]]:

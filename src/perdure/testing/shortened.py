@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perdure import registry
+from perdure.curricula.named import curriculum_of
 from perdure.specs import Spec
 from perdure.types import Block, BlockChoice, BlockGenerator, Curriculum, Exposure
 
@@ -19,7 +19,7 @@ def shortened_name(curriculum: str) -> str:
 
 def shortened(curriculum: str, seed: int = 0) -> Curriculum:
     """The first blocks of a curriculum and the first of each kind, with few tasks and steps each."""
-    whole = registry.curriculum(Spec.parse(curriculum), seed)
+    whole = curriculum_of(Spec.parse(curriculum), seed)
     generate = whole.generate
     if generate is not None:
         return replace(whole, before=(), generate=lambda: _generated(generate()))

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from perdure.arrays import leaves, map_leaves, rows_of, same_leaves
+from perdure.curricula.named import curriculum_of
 from perdure.errors import CurriculumError, EnvironmentFault, PerdureError
 from perdure.names import join_task_id
-from perdure.registry import curriculum as build
 from perdure.registry import entries, is_suite, suite_of
 from perdure.run.validate import validate
 from perdure.seeds import seed_for
@@ -70,7 +70,7 @@ def _curriculum_problems(suite: Suite) -> list[str]:
     for name, builder in suite.curricula().items():
         try:
             if suite.name in entries("suites"):
-                made = build(Spec(f"{suite.name}/{name}"))
+                made = curriculum_of(Spec(f"{suite.name}/{name}"))
             else:
                 made = builder()
             if is_suite(suite.name) and len(made.tasks) <= 3:

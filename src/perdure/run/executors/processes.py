@@ -121,7 +121,7 @@ class Processes:
             start_new_session=True,
         )
         kin.joined(process.pid)
-        return _Worker(job, process, output, LifetimeFolder(plan.path / job.id))
+        return _Worker(job, process, output, plan.lifetime(job))
 
     def _look(self, worker: _Worker, tries: int) -> tuple[Outcome | None, bool]:
         """(outcome, start again?) of a worker; (None, False) while it lives."""

@@ -30,7 +30,6 @@ from perdure.run.executors.ray_cluster import (
 from perdure.run.lifetime import NOTE, Outcome, describe_error, finished, write_error
 from perdure.run.plan import Job, Plan, load_plan
 from perdure.run.spec import DEADLINE
-from perdure.store.layout import LifetimeFolder
 from perdure.store.plain import clipped
 from perdure.store.urls import place
 
@@ -222,7 +221,7 @@ class _Driver:
         if self.lost[job.id] <= self.options.retries:
             return 0.5
         text = clipped(f"the worker was lost {self.lost[job.id]} times: {why}")
-        write_error(LifetimeFolder(self.plan.path / job.id), text)
+        write_error(self.plan.lifetime(job), text)
         self.report(Outcome(job, "failed", text))
         return None
 

@@ -16,7 +16,6 @@ from perdure.run.lifetime import Outcome, describe_error, run_lifetime, write_er
 from perdure.run.plan import Job, Plan
 from perdure.run.signals import deadline
 from perdure.run.spec import DEADLINE
-from perdure.store.layout import LifetimeFolder
 
 
 class Serial:
@@ -55,14 +54,14 @@ class Serial:
                     run_lifetime(plan, job, beat)
                 return Outcome(job, "done")
             except Hung as e:
-                if LifetimeFolder(plan.path / job.id).status() == "done":
+                if plan.lifetime(job).status() == "done":
                     return Outcome(job, "done")
                 error = f"hung: {e}, {self.retries + 1} times"
             except Exception as e:
                 if plan.debug:
                     look_around(e)
                 return Outcome(job, "failed", describe_error(e))
-        write_error(LifetimeFolder(plan.path / job.id), error)
+        write_error(plan.lifetime(job), error)
         return Outcome(job, "failed", error)
 
 

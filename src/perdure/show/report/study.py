@@ -19,7 +19,8 @@ from perdure.measure.results import Results, measure_paper
 from perdure.show.colours import Style, agent_styles, task_styles
 from perdure.show.report.timeline import Schedule, Timeline, budgets, schedules, timeline
 from perdure.store.history import History, common_measure
-from perdure.store.layout import LifetimeFolder, runs_below
+from perdure.store.layout import LifetimeFolder, RunFolder, runs_below
+from perdure.store.places import job_of
 from perdure.store.repeats import Repeats, repeats
 from perdure.store.run import Run
 
@@ -161,7 +162,7 @@ class Study:
         if life.seed is None or life.expert:
             return None
         run = next(f.path for f in self.folders if f.label == life.folder)
-        return LifetimeFolder(run / life.base / str(life.seed))
+        return RunFolder(run).lifetime(job_of(life.base, life.seed))
 
     def scores(self, metric: str) -> dict[str, Score]:
         """A metric's score of each measured lifetime."""
@@ -307,7 +308,7 @@ def _folder(path: Path, label: str, found: sources.Found) -> Folder:
         str(described.get("fingerprint", "")),
         curriculum,
         run.spec,
-        tuple(s for i in infos for s in LifetimeFolder(i.path).sessions()[-1:]),
+        tuple(s for i in infos for s in i.folder.sessions()[-1:]),
         tuple(run.folder.jobs()),
-        repeats(LifetimeFolder(i.path) for i in infos),
+        repeats(i.folder for i in infos),
     )

@@ -40,6 +40,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from perdure.protocol import EvalProtocol
 from perdure.registry import extras_named
 from perdure.suite import BatchedEnv, Data, Demonstration, Suite
@@ -57,7 +59,7 @@ from perdure.suites.libero.tasks import (
     officials,
     settings,
 )
-from perdure.types import Curriculum, Setup, Task
+from perdure.types import Array, Curriculum, Setup, Task
 
 if TYPE_CHECKING:
     import gymnasium
@@ -69,6 +71,9 @@ if TYPE_CHECKING:
 
 FILM = 256
 """Width and height of a film."""
+
+_LEROBOT = {"agentview_image": "images.image", "robot0_eye_in_hand_image": "images.image2"}
+"""LIBERO's pictures, and what LeRobot's own datasets call them."""
 
 
 class LiberoSuite(Suite):
@@ -202,6 +207,16 @@ class LiberoSuite(Suite):
 
     def aliases(self) -> Mapping[str, str]:
         return {"10": "long", "90": "ninety", "100": "hundred"}
+
+    def lerobot_observations(self, seen: Mapping[str, Array]) -> Mapping[str, Array]:
+        from perdure.policies.interface import HAND, axis_angle
+
+        out = {_LEROBOT.get(name, name): part for name, part in seen.items()}
+        if all(name in seen for name in HAND):
+            place, turn, fingers = (seen[name] for name in HAND)
+            turned = np.array([axis_angle(q) for q in turn])
+            out["state"] = np.concatenate([place, turned, fingers], axis=1).astype(np.float32)
+        return out
 
     def protocols(self) -> Mapping[str, EvalProtocol]:
         return PROTOCOLS

@@ -1,24 +1,23 @@
 """Scenes made light to draw, packed as a model of a few megabytes that is read in a moment.
 
 The published scenes take seconds and a gigabyte to read before anything can be left out. What is
-left is kept below the cache folder, if the environment names one (``PERDURE_CACHE`` or
-``XDG_CACHE_HOME``): nothing is written to a home folder unasked.
+left is kept below the cache folder, if the environment names one (:mod:`perdure.cache`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
-import os
 import struct
 import xml.etree.ElementTree as ET
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import mujoco  # type: ignore[import-untyped]
 import numpy as np
 
-from perdure.cache import cache_folder
+from perdure.cache import named_cache_folder
 from perdure.suites._cached import read_checked, write_checked
 from perdure.suites.libero import lighten
 from perdure.suites.libero.rotations import matrix_of
@@ -36,16 +35,20 @@ def light_model(xml: str) -> Any:
         return model
     sizes = f"{VERSION} {mujoco.__version__} {lighten.FACES} {lighten.GRIDS} {lighten.TEXTURE}"
     name = hashlib.sha256(f"{sizes}\n{xml}".encode()).hexdigest()[:32]
-    keeps = bool(os.environ.get("PERDURE_CACHE") or os.environ.get("XDG_CACHE_HOME"))
-    path = cache_folder("libero", f"{name}.zip")
-    stored = read_checked(path) if keeps else None
+    folder = kept_in()
+    stored = read_checked(folder / f"{name}.zip") if folder is not None else None
     if stored is None:
         model = mujoco.MjModel.from_xml_string(xml)
         lighten.lighten(model)
         stored = packed(xml, model)
-        if keeps:
-            write_checked(path, stored)
+        if folder is not None:
+            write_checked(folder / f"{name}.zip", stored)
     return unpacked(stored)
+
+
+def kept_in() -> Path | None:
+    """Where light scenes are kept; None where they are not."""
+    return named_cache_folder("libero")
 
 
 def packed(xml: str, model: Any) -> bytes:

@@ -46,7 +46,7 @@ from perdure.suite import BatchedEnv, Data, Demonstration, Suite
 from perdure.suites.metaworld import eval_protocols, protocols
 from perdure.suites.metaworld.descriptions import ABOUT
 from perdure.suites.metaworld.tasks import NAMES, settings, spaces_of
-from perdure.types import Curriculum, Setup, Task
+from perdure.types import Array, Curriculum, Setup, Task
 
 if TYPE_CHECKING:
     import gymnasium
@@ -133,6 +133,12 @@ class MetaWorldSuite(Suite):
 
     def curricula(self) -> Mapping[str, Callable[..., Curriculum]]:
         return {**protocols.CURRICULA, **eval_protocols.CURRICULA}
+
+    def aliases(self) -> Mapping[str, str]:
+        return {f"{task.name}-v3": task.name for task in self.tasks()}
+
+    def lerobot_observations(self, seen: Mapping[str, Array]) -> Mapping[str, Array]:
+        return {{"hand": "state"}.get(name, name): part for name, part in seen.items()}
 
     def demonstrator(self) -> tuple[str, Mapping[str, Any]]:
         return "expert", {"observation": "state"}
