@@ -153,6 +153,9 @@ class Strategy:
         """Key of the task being learned; empty before the first."""
         self.tasks = 0
         """How many tasks have begun; one that comes again counts again."""
+        self.adapting = ""
+        """In an adapt block: ids of the tasks it has taught so far, a line each. Its end brings back
+        everything as it was before."""
 
     def agent(self) -> ComposedAgent:
         """The learner composed with this strategy."""
@@ -266,10 +269,14 @@ class ComposedAgent(Agent):
                 self.strategy.end()
             self._tell()
             self.strategy.begin()
+        elif ctx.kind == "adapt":
+            self.boundary.adapts(ctx)
+            self._tell()
         self.learner.enter(ctx)
 
     def _tell(self) -> None:
         self.strategy.task, self.strategy.tasks = self.boundary.current, self.boundary.count
+        self.strategy.adapting = self.boundary.adapting
 
     def leave(self, ctx: Context) -> None:
         self.learner.leave(ctx)

@@ -9,7 +9,8 @@ tasks read the owned weights and move only free ones::
     f_k(x) = f(x; θ_i · [1 ≤ owner_i ≤ k])
 
 Evaluation of task k, where identity is known, uses f_k; a task that is being learned, or was never
-learned, uses all weights. A task ends when the next one begins, so that it is first evaluated before
+learned, uses all weights. So does one that an adapt block teaches, until the block ends: what it moves
+are free weights, and it leaves the owned ones alone. A task ends when the next one begins, so that it is first evaluated before
 pruning and from then on after it. A layer is any parameter of two or more dimensions, so recurrent
 weights and tokens are covered. Biases, norm layers with their running statistics, and whatever else
 is no layer belong to the first task. As in Continual World (Wołczyk et al., 2021), what only steers
@@ -167,11 +168,11 @@ class PackNet(Strategy):
         self.held.copy_(self.learner.optimizer.weights)
 
     def number(self, task: str) -> int:
-        """The number under which a task was learned last; 0 if it was not, or is being learned. A
-        variant that was never learned counts as its task."""
+        """The number under which a task was learned last; 0 if it was not, or is being learned or
+        adapted to. A variant that was never learned counts as its task."""
         found = [k for k, ids in enumerate(self.learned, 1) if task in ids.split("\n")]
         whole = without_variant(task)
-        if task in self.task.split("\n"):
+        if task in self.task.split("\n") or task in self.adapting.split("\n"):
             return 0
         if not found and whole != task:
             return self.number(whole)
