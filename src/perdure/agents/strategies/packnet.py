@@ -39,7 +39,7 @@ from perdure.agents.networks.tensors import to_array, to_float, to_tensor
 from perdure.agents.strategies.base import Strategy
 from perdure.agents.strategies.distillation import soft, squared_error
 from perdure.agents.strategies.persample import evaluating
-from perdure.agents.strategies.row_memory import Reservoir, RowFormat, rows_of
+from perdure.agents.strategies.row_memory import Keep, Reservoir, RowFormat, rows_of
 from perdure.names import without_variant
 from perdure.types import Array, Context, State
 
@@ -48,7 +48,8 @@ NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm)
 
 
 class PackNet(Strategy):
-    """Retrains on ``memory`` rows of the task, drawn uniformly as it was learned.
+    """Retrains on ``memory`` rows of the task, drawn uniformly as it was learned; ``keep`` and
+    ``megabytes`` of them are those of ``replay``.
 
     The preset ``libero`` is LIBERO's: as many steps again as the task was learned in (50 epochs of about
     200); ``libero-small`` is for the small scale of its studies.
@@ -63,12 +64,18 @@ class PackNet(Strategy):
     }
 
     def __init__(
-        self, learner: TorchLearner, prune: float = 0.75, retrain: int = 200, memory: int = 1000
+        self,
+        learner: TorchLearner,
+        prune: float = 0.75,
+        retrain: int = 200,
+        memory: int = 1000,
+        keep: Keep = "references",
+        megabytes: float = 0.0,
     ) -> None:
         super().__init__(learner)
         check_ranges("packnet", prune=(prune, 0, 1), retrain=(retrain, 0, inf))
         self.prune, self.retrain = prune, retrain
-        self.seen = Reservoir(memory, RowFormat(learner))
+        self.seen = Reservoir(memory, RowFormat(learner, keep, megabytes))
         self.rows = 0
         """How many rows a minibatch of this task has."""
         self.retraining = False
