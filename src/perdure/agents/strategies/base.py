@@ -54,7 +54,7 @@ NEEDS: dict[str, tuple[Callable[[Offers], bool], str]] = {
     "units": (
         lambda learner: not learner.sequences,
         "its units are recurrent, or shared by the steps of a sequence: to cut off what leads out of one and "
-        "make it new is not defined where that leads into itself at the next step. shrink_perturb, l2_init "
+        "reinitialise it is not defined where that leads into itself at the next step. shrink_perturb, l2_init "
         "and layer_norm=true work with it",
     ),
     "rows or replay": (
@@ -69,7 +69,7 @@ NEEDS: dict[str, tuple[Callable[[Offers], bool], str]] = {
     ),
     "one head": (
         lambda learner: learner.heads == 1,
-        "it has a head for each task, and this strategy makes inputs that belong to none",
+        "it has a head for each task, and this strategy generates inputs that belong to none",
     ),
     "tasks": (
         lambda learner: learner.rows_tell_task,
