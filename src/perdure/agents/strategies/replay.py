@@ -25,8 +25,9 @@ from perdure.types import Array, State
 class Replay(Strategy):
     """Replays ``share`` rows of the past for every row of the present.
 
-    Examples of a data set are kept as references into it (``keep="references"``), which cost next to
-    nothing; who cannot ask the data again keeps ``copies``, in their own type. ``megabytes`` bounds all that
+    Examples of a data set are kept as references into it (``keep="references"``), which take next to no
+    room, but learning waits while they are looked up. Who cannot ask the data again, or finds it slow, keeps
+    ``copies``, in their own type. ``megabytes`` bounds all that
     is kept, if it is given; with ``quota``, the tasks share it. Transitions are always copied.
 
     The preset ``libero`` is LIBERO's ER: 1,000 sequences of each task, drawn uniformly (its code takes
