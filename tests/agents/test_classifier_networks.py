@@ -23,6 +23,7 @@ torch = pytest.importorskip("torch")
 
 from perdure.agents.networks.encoders import Dropout
 from perdure.agents.networks.inputs import Inputs
+from perdure.agents.networks.learner import new_rows
 from perdure.agents.strategies.row_memory import Distinct
 
 
@@ -195,11 +196,11 @@ def test_rows_that_came_as_bytes_are_kept_as_bytes(space: Any, kept: Any) -> Non
     inputs = Inputs(space)
     x = inputs(np.stack([space.sample() for _ in range(30)]))
     memory = Distinct(inputs)
-    memory.offer({"obs": x, "targets": torch.arange(30)})
+    memory.offer(new_rows({"obs": x, "targets": torch.arange(30)}))
     assert memory.columns["obs"].dtype == kept and len(memory) == 30
     again = Distinct(inputs)
     again.load("m", memory.state("m"))
-    again.offer({"obs": x, "targets": torch.arange(30)})
+    again.offer(new_rows({"obs": x, "targets": torch.arange(30)}))
     assert len(again) == 30
     assert torch.equal(again.at(np.arange(30))["obs"], x)
 

@@ -164,6 +164,15 @@ def test_trials_in_the_replay():
     again.load("r", replay.state("r"))
     assert again._where == replay._where and list(again._where) == list(replay._where)
     assert again.current.tolist() == replay.current.tolist() and again.begun == replay.begun
+    # What is loaded over the rows it was taken of, as at the end of an adapt block, looks at none again.
+    before, kept = replay.state("r"), replay._where
+    replay.begin(both[:1])
+    replay.load("r", before)
+    assert replay._where is kept and replay.begun == again.begun
+    replay.begin(both)
+    replay.add(both, x=np.array([9, 109]))
+    replay.load("r", before)
+    assert replay._where == again._where and list(replay._where) == list(again._where)
 
 
 def test_check():

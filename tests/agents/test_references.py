@@ -1,5 +1,6 @@
 """Rows of the past as references into the data they came from, or as copies in their own type."""
 
+from collections import Counter
 from unittest.mock import patch
 
 import numpy as np
@@ -112,6 +113,45 @@ def test_copies_within_a_budget_of_bytes(tmp_path):
     assert sum(v[: len(held)].nbytes for v in held.columns.values()) <= 20_000
 
 
+KEEPERS = (
+    "replay,memory=20", "replay,quota=10", "agem,quota=10", "ewc,samples=20", "online_ewc,samples=20",
+    "mas,samples=20", "packnet,memory=10,retrain=3", "joint",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("agent", KEEPERS)
+def test_copies_never_ask_for_an_example_twice(tmp_path, agent):
+    """A robot that does not store what it saw."""
+
+    def counted(self, indices, batch=Pictures.batch):
+        read = self.__dict__.setdefault("read", Counter())
+        read.update(indices.tolist())
+        assert max(read.values()) <= 2, "once in each epoch, and never for the past"
+        return batch(self, indices)
+
+    name, _, params = agent.partition(",")
+    with patch.object(Pictures, "batch", counted):
+        _, made = lifetime(f"{name}+classifier,{params},keep=copies".replace(",,", ","), tmp_path)
+    pictures = [v for k, v in made.state().items() if k.endswith("inputs/picture")]
+    assert pictures and all(v.dtype == np.uint8 for v in pictures)
+
+
+def test_tasks_share_a_budget_of_bytes(tmp_path):
+    _, made = lifetime("replay+classifier,quota=12,keep=copies,megabytes=0.02", tmp_path / "life")
+    row = 2 * 4 + 20 * 20 * 3 + 8 + 2 * 8
+    tasks = made.strategy.quotas.tasks
+    assert [len(t) for t in tasks] == [20_000 // row // 3] * 3
+    held = [v[: len(t)] for t in tasks for v in t.columns.values()]
+    assert sum(v.nbytes for v in held) <= 20_000
+    sources = [set(t.columns["source"][: len(t)].tolist()) for t in tasks]
+    assert sources == [{0}, {1}, {2}], "each has rows of its own task"
+    again = make_agent(
+        Spec.parse("replay+classifier,quota=12,keep=copies,megabytes=0.02"), made.setup
+    )
+    again.load(made.state())
+    assert [len(t) for t in again.strategy.quotas.tasks] == [len(t) for t in tasks]
+
+
 def learner_of(pictures):
     setup = Setup(
         *Mine().spaces(TASKS[0]), 1, 0, examples=lambda s, i: _told(pictures[s].batch(i), s, i)
@@ -131,7 +171,8 @@ def test_rows_of_several_sources_come_back_in_their_order(keep):
     memory, rng = Reservoir(100, RowFormat(learner, keep)), np.random.default_rng(0)
     for source, data in enumerate(pictures):
         where = np.arange(20)
-        memory.offer(new_rows(learner.minibatch(_told(data.batch(where), source, where))), rng)
+        given = _told(data.batch(where), source, where)
+        memory.offer(new_rows(learner.minibatch(given), given), rng)
     rows = rng.integers(60, size=30)
     found = memory.at(rows)
     assert found["source"].tolist() == (rows // 20).tolist()

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from perdure.agents.networks import column
-from perdure.agents.networks.column import Column
+from perdure.agents.networks.column import Column, GrowingColumn
 from perdure.agents.networks.learner import new_rows
 from perdure.agents.networks.ring import Ring
 from perdure.agents.strategies.row_memory import Reservoir
@@ -218,3 +218,22 @@ def test_a_column_of_rows_larger_than_a_stretch():
     state = wide.state(3)
     wide.write(np.array([1]), np.zeros((1, 100)))
     assert np.asarray(state).sum() == 300 and np.asarray(wide.state(3)).sum() == 200
+
+
+def test_rows_that_are_appended_are_saved_once():
+    grown = GrowingColumn((2,), np.float64)
+    rows = np.arange(400.0).reshape(200, 2)
+    grown.append(rows[:60])
+    first = grown.state()
+    grown.append(rows[60:])  # More than there was room for.
+    second = grown.state()
+    assert np.array_equal(grown.rows, rows) and np.array_equal(np.asarray(second), rows)
+    assert np.array_equal(np.asarray(first), rows[:60])
+    whole = 60 // 8
+    assert second.contents[:whole] == first.contents[:whole], "nothing to save again"
+    other = GrowingColumn((2,), np.float64)
+    other.load(second)
+    assert other.state().contents == second.contents
+    other.load(first)
+    other.append(rows[60:])
+    assert np.array_equal(other.rows, rows)

@@ -391,6 +391,32 @@ def test_evaluation_changes_nothing_and_is_deterministic() -> None:
         assert all(np.array_equal(before[k], after[k]) for k in before)
 
 
+def test_of_a_replay_only_what_changed_is_saved_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    from perdure.agents.adapters.sb3 import state as module
+
+    monkeypatch.setattr(module, "STRETCH", 64)
+    agent = SB3Agent(config(steps(1, CARTPOLE), 2).setup(), "DQN", buffer_size=80)
+    buffer: Any = agent.model.replay_buffer
+    buffer.pos, buffer.observations[:30] = 30, np.arange(4)
+    kept = {
+        k: v
+        for k, v in agent.state().items()
+        if k.startswith("host/replay/") and hasattr(v, "chunks")
+    }
+    column = "host/replay/observations"
+    rows = np.asarray(kept[column])
+    assert len(kept[column].chunks) > 10
+    again = agent.state()
+    assert all(again[k].contents == kept[k].contents for k in kept), "nothing changed"
+    buffer.observations[7] = -1
+    after = agent.state()[column].contents
+    changed = [a is not b for a, b in zip(kept[column].contents, after, strict=True)]
+    assert sum(changed) == 1, "one stretch did"
+    assert np.array_equal(kept[column], rows), "what was given does not change"
+    agent.load(again)
+    assert np.array_equal(agent.state()[column], rows)
+
+
 # Slots that drop out, trajectories that are cut.
 
 

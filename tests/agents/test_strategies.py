@@ -658,7 +658,7 @@ def test_the_reservoir_is_uniform() -> None:
 def test_quotas_hold_a_uniform_sample_of_each_task() -> None:
     rng, memory = np.random.default_rng(1), Quotas(10)
     for task, n in enumerate((50, 4, 30)):
-        memory.begin()
+        memory.begin(rng)
         memory.offer(new_rows({"x": torch.arange(100 * task, 100 * task + n)}), rng)
     assert [len(t) for t in memory.tasks] == [10, 4, 10]
     assert memory.held() == 24 and memory.held(2) == 14 and memory.held(0) == 0
@@ -699,14 +699,14 @@ def test_distinct_rows_are_kept_once_whatever_the_epoch() -> None:
     x = torch.arange(200.0).view(100, 2)
     for _ in range(3):
         for part in x[torch.randperm(100)].split(16):
-            memory.offer({"obs": part, "y": part[:, 0].long()})
+            memory.offer(new_rows({"obs": part, "y": part[:, 0].long()}))
     assert len(memory) == 100
     kept = memory.at(np.arange(100))
     assert sorted(kept["obs"][:, 0].tolist()) == x[:, 0].tolist()
     assert torch.equal(kept["y"], kept["obs"][:, 0].long())
     again = Distinct(inputs)
     again.load("m", memory.state("m"))
-    again.offer({"obs": x[:5], "y": x[:5, 0].long()})
+    again.offer(new_rows({"obs": x[:5], "y": x[:5, 0].long()}))
     assert len(again) == 100
 
 

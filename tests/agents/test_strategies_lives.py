@@ -73,6 +73,47 @@ RESUMED = {
 }
 
 
+@pytest.mark.parametrize("hidden", [False, True])
+def test_what_packnet_adapts_counts_until_the_block_ends(tmp_path, hidden):
+    """Of a task that owns weights, too: what an adapt block teaches moves free weights, which the task's
+    own evaluation leaves out everywhere else."""
+    a, b = (Task("toy", "blobs", f"turn{k}", {"angle": k, "examples": 256}) for k in (0, 90))
+    tests = [Exposure(t, 1, "epochs") for t in (a, b)]
+    kept = []
+
+    def agent(setup):
+        made = make_agent(Spec.parse("packnet+classifier,retrain=20"), setup)
+        enter = made.enter
+
+        def watched(ctx):
+            enter(ctx)
+            if not ctx.learning and ctx.event == "task":
+                mine = made.learner.optimizer.weights[made.strategy.owner > 0]
+                kept.append(
+                    (ctx.kind, made.strategy.owner.clone(), mine, made.learner.flat_weights.clone())
+                )
+
+        made.enter = watched
+        return made
+
+    blocks = (
+        learn(Exposure(a, 4, "batches")), learn(Exposure(b, 2, "batches")), evaluate(*tests),
+        adapt(Exposure(a, 200, "batches"), then=tests), evaluate(*tests),
+    )  # fmt: skip
+    rows, _ = live(Curriculum("x", blocks), agent, tmp=tmp_path, hide_tasks=hidden)
+    found: dict[tuple[int, str], list[float]] = {}
+    for r in rows:
+        if not r.learning:
+            found.setdefault((r.block, r.variant), []).append(r.accuracy)
+    score = {k: np.mean(v) for k, v in found.items()}
+    assert score[3, "turn0"] > score[2, "turn0"] + 0.1, "what was adapted counts"
+    assert score[4, "turn0"] == score[2, "turn0"], "and is forgotten with the block"
+    (_, owner, owned, before), *others = kept
+    for kind, owner_now, owned_now, weights in others:
+        assert torch.equal(owner, owner_now) and torch.equal(owned, owned_now)
+        assert torch.equal(before, weights) == (kind == "eval")
+
+
 @pytest.mark.parametrize("name", RESUMED)
 def test_a_lifetime_cut_anywhere_ends_with_the_same_rows(tmp_path: Path, name: str) -> None:
     life = short_life(RESUMED[name])

@@ -44,6 +44,24 @@ def test_hidden_identity_makes_every_learn_block_a_task():
     assert entered(b, "learn", 3, None) == 0
 
 
+def test_an_adapt_block_begins_once_and_its_tasks_go_with_its_state():
+    b, other = TaskBoundary(), TaskBoundary()
+    entered(b, "learn", 0, ("a",))
+    before = b.state("x")
+
+    def adapts(boundary, tasks, learning=True):
+        events = [Context("adapt", learning, 1, tasks, NONE, NONE, e) for e in ("task", "variant")]
+        return [boundary.adapts(ctx) for ctx in events]
+
+    assert adapts(b, ("c",)) == [True, False] and b.adapting == "c"
+    other.load("x", b.state("x"))
+    assert adapts(other, ("a",)) == [False, False], "resumed, the block has begun already"
+    assert other.adapting == "a\nc"
+    assert adapts(other, ("d",), learning=False) == [False, False] and other.adapting == "a\nc"
+    other.load("x", before)
+    assert other.adapting == "" and adapts(other, None) == [True, False]
+
+
 def test_it_resumes():
     b, other = TaskBoundary(), TaskBoundary()
     entered(b, "learn", 0, ("ä", "b"))
@@ -89,3 +107,28 @@ def test_exploration_of_q_does_not_restart_at_a_probe(tmp_path):
     blocks = curricula.interleave([learn(Exposure(one, 200, "steps"))], probe, when=["after"])
     _, agent = live(Curriculum("x", blocks), QAgent, tmp=tmp_path)
     assert agent.explore.learned == 200 and agent.explore.boundary.current == one.id
+
+
+@pytest.mark.parametrize("restart", [True, False])
+def test_dqn_learns_an_adapt_block_from_a_replay_of_its_own(tmp_path, restart):
+    from perdure.agents.learners.dqn import DQNAgent
+
+    one, two = (suite("toy").task(f"goal-{c}") for c in ("ne", "sw"))
+    probe = adapt(Exposure(two, 30, "steps"), then=[Exposure(two, 1)])
+    held = []
+
+    class Watched(DQNAgent):
+        def leave(self, ctx):
+            super().leave(ctx)
+            if (ctx.event == "task" and ctx.learning) or ctx.event == "lifetime":
+                held.append((ctx.kind, len(self.replay), self.replay["rewards"].copy()))
+
+    blocks = (learn(Exposure(one, 100, "steps")), probe)
+    live(
+        Curriculum("x", blocks),
+        lambda s: Watched(s, hidden=(8,), batch=8, restart=restart),
+        tmp=tmp_path,
+    )
+    (_, learned, rows), (kind, adapted, _), (_, after, again) = held
+    assert kind == "adapt" and adapted == (30 if restart else learned + 30)
+    assert after == learned == 100 and np.array_equal(rows, again)

@@ -4,7 +4,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from perdure import Curriculum, Exposure, evaluate, learn
+from perdure import Curriculum, Exposure, adapt, evaluate, learn
 from perdure.suite import Suite
 from perdure.types import Examples, Task
 
@@ -68,3 +68,12 @@ def turn():
     played = evaluate(*(Exposure(t, 2) for t in tasks))
     blocks = [b for t in tasks for b in (learn(Exposure(t, 1, "epochs")), played)]
     return Curriculum("points/turn", (played, *blocks))
+
+
+def probed():
+    """What an adapt block teaches, before anything was learned and after it, beside what is known."""
+    east, west = suite.tasks()
+    played = [Exposure(t, 2) for t in (east, west)]
+    probe = adapt(Exposure(west, 1, "epochs"), then=played)
+    rest = (evaluate(*played), learn(Exposure(east, 1, "epochs")), probe, evaluate(*played))
+    return Curriculum("points/probed", (probe, *rest))

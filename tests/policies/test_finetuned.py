@@ -22,8 +22,8 @@ def finetuned(work):
     return f'finetuned,trainer="{trainer}",server="{server}",work="{work}"'
 
 
-def lived(spec, out):
-    return experiment(CURRICULUM, {"vla": spec}, out=str(out), checkpoint=4, executor="serial")
+def lived(spec, out, curriculum=CURRICULUM):
+    return experiment(curriculum, {"vla": spec}, out=str(out), checkpoint=4, executor="serial")
 
 
 def shares(run):
@@ -52,6 +52,11 @@ def test_forgetting_of_a_served_policy_is_measured_and_a_stopped_trainer_resumes
     assert shares(Run(str(tmp_path / "run"))) == [[0, 0], [1, 0]]
     (tmp_path / "other" / seed_folder / "fail").unlink()
     assert shares(lived(other, tmp_path / "run")) == [[0, 0], [1, 0], [0, 1]]
+
+
+def test_an_adapt_block_is_trained_before_it_is_evaluated_and_taken_back(tmp_path):
+    run = lived(finetuned(tmp_path / "work"), tmp_path / "run", f"{HERE}/points.py:probed")
+    assert shares(run) == [[0, 1], [0, 0], [0, 1], [1, 0]]
 
 
 def test_commands_without_their_places_are_refused(tmp_path):

@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 
 from perdure.agents._chunks import ChunkAgent
+from perdure.agents.networks.column import GrowingColumn
 from perdure.errors import AgentFault, SpecError
 from perdure.policies.client import Patience, PolicyClient
 from perdure.policies.connect import connect
 from perdure.policies.interface import View
-from perdure.types import Array, Batch, Context, Examples, Setup, State, Transitions
+from perdure.types import Batch, Context, Examples, Setup, State, Transitions
 
 DIGITS = 16
 SAID = 2000
@@ -30,8 +31,9 @@ SAID = 2000
 
 
 class FinetunedAgent(ChunkAgent):
-    """Takes a policy that others train through a lifetime: at the end of each learn block ``trainer`` is
-    called with the block's data, and ``server`` is started anew with what it made.
+    """Takes a policy that others train through a lifetime: at the end of each learn block, and of each task that an
+    adapt block teaches, ``trainer`` is called with the data since it was called last, and ``server`` is started anew
+    with what it made.
 
     Both are commands. ``trainer`` has ``{data}`` (a folder: ``data.npz`` with ``observation/…``, ``actions``
     and, from environments, ``rewards``, ``terminated``, ``truncated``; ``about.json`` with the tasks), ``{checkpoint}``
@@ -60,13 +62,13 @@ class FinetunedAgent(ChunkAgent):
                 raise SpecError(f"finetuned: {name} must have {needed} in it, got {command!r}")
         self.trainer, self.server = trainer, server
         self.work = Path(work) / str(setup.seed)
-        self.checkpoint = checkpoint
+        self.first = self.checkpoint = checkpoint
         """The folder that is served."""
         self.patience = Patience(start_timeout, timeout)
         self.client: PolicyClient | None = None
         self.process: subprocess.Popen[bytes] | None = None
         self.served: str | None = None
-        self.kept: dict[str, list[Array]] = {}
+        self.kept: dict[str, GrowingColumn] = {}
         """The data of the block under way."""
         self.tasks: list[str] = []
 
@@ -135,10 +137,14 @@ class FinetunedAgent(ChunkAgent):
         parts |= {f"observation/{name}": array for name, array in named.items()}
         for name, array in parts.items():
             if array is not None:
-                self.kept.setdefault(name, []).append(np.array(array))
+                rows = np.asarray(array)
+                if name not in self.kept:
+                    self.kept[name] = GrowingColumn(rows.shape[1:], rows.dtype)
+                self.kept[name].append(rows)
 
     def leave(self, ctx: Context) -> None:
-        if ctx.event == "block" and self.kept:
+        # An adapt block is evaluated before it is left, and at its end what it taught is taken back.
+        if ctx.event == ("task" if ctx.kind == "adapt" else "block") and self.kept:
             self._train()
         if ctx.event == "lifetime":
             self._stop()
@@ -148,7 +154,7 @@ class FinetunedAgent(ChunkAgent):
         shutil.rmtree(data, ignore_errors=True)
         data.mkdir(parents=True)
         out.mkdir(exist_ok=True)
-        arrays: dict[str, Any] = {name: np.concatenate(parts) for name, parts in self.kept.items()}
+        arrays: dict[str, Any] = {name: column.rows for name, column in self.kept.items()}
         np.savez(data / "data.npz", **arrays)
         words = {t: list(self.setup.instructions.get(t, ())) for t in self.tasks}
         (data / "about.json").write_text(json.dumps({"tasks": self.tasks, "instructions": words}))
@@ -171,15 +177,15 @@ class FinetunedAgent(ChunkAgent):
 
     def state(self) -> State:
         digest = Path(self.checkpoint).name if self.checkpoint.startswith(str(self.work)) else ""
-        found: dict[str, Array] = {
+        found: dict[str, Any] = {
             "checkpoint": np.frombuffer(digest.encode(), np.uint8).copy(),
             "tasks": np.frombuffer(json.dumps(self.tasks).encode(), np.uint8).copy(),
         }
-        return {**found, **{f"data/{n}": np.concatenate(parts) for n, parts in self.kept.items()}}
+        return {**found, **{f"data/{name}": column.state() for name, column in self.kept.items()}}
 
     def load(self, state: State) -> None:
-        arrays = {name: np.asarray(value) for name, value in state.items()}
-        digest = arrays.pop("checkpoint").tobytes().decode()
+        digest = np.asarray(state["checkpoint"]).tobytes().decode()
+        self.checkpoint = self.first
         if digest:
             folder = self.work / digest
             if not folder.is_dir() or _digest(folder) != digest:
@@ -187,8 +193,13 @@ class FinetunedAgent(ChunkAgent):
                     f"finetuned: the checkpoint {folder} is gone or has changed; put it back, or begin anew"
                 )
             self.checkpoint = str(folder)
-        self.tasks = json.loads(arrays.pop("tasks").tobytes() or b"[]")
-        self.kept = {name.removeprefix("data/"): [np.array(a)] for name, a in arrays.items()}
+        self.tasks = json.loads(np.asarray(state["tasks"]).tobytes() or b"[]")
+        self.kept = {}
+        for name, value in state.items():
+            if name.startswith("data/"):
+                column = GrowingColumn(tuple(value.shape[1:]), value.dtype)
+                column.load(value)
+                self.kept[name.removeprefix("data/")] = column
 
 
 def _digest(folder: Path) -> str:

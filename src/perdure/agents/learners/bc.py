@@ -110,7 +110,7 @@ class BCAgent(TorchLearner):
         rows = {**self.minibatch(batch), **self.task_column(ctx)}
         if self.standard is not None:
             self.standard.fit(rows["obs"])
-        self.collect(new_rows(rows))
+        self.collect(new_rows(rows, batch))
         self.optimizer.advance(ctx.progress)
         return self.descend(rows)
 

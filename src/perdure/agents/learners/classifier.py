@@ -122,7 +122,7 @@ class ClassifierAgent(TorchLearner):
                 "epochs or batches"
             )
         rows = {**self.minibatch(batch), **self.task_column(ctx)}
-        self.collect(new_rows(rows))
+        self.collect(new_rows(rows, batch))
         self.optimizer.advance(ctx.progress)
         return self.descend(rows)
 

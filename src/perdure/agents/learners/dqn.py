@@ -71,7 +71,7 @@ class DQNAgent(TorchLearner):
     Epsilon falls to ``epsilon`` over ``explore`` learned steps; a random action is done ``repeat`` times
     in a row on average. At a new task (see EpsilonGreedy)
     exploration starts again and the replay is emptied, unless ``restart`` is false: then both go
-    on, and the replay mixes tasks.
+    on, and the replay mixes tasks. An adapt block is learned from a replay of its own in the same way.
 
     Presets: ``quick`` learns small tasks in some thousand steps; ``persistent`` explores longer, and
     with actions held for 20 steps on average, for tasks like MountainCar, which the defaults have not
@@ -117,8 +117,14 @@ class DQNAgent(TorchLearner):
         for p, part in zip(self.target_net.parameters(), parts, strict=True):
             p.data = part.view_as(p)
         self.explore = EpsilonGreedy(s.epsilon, s.explore, s.restart, s.repeat)
-        self.replay = Ring(
-            s.replay,
+        self.replay = self._empty()
+        self.aside: Ring | None = None
+        """In an adapt block: the replay of before."""
+        self.steps = self.updates = 0
+
+    def _empty(self) -> Ring:
+        return Ring(
+            self.settings.replay,
             {
                 **self.inputs.columns("obs"),
                 **self.inputs.columns("next_obs"),
@@ -127,7 +133,6 @@ class DQNAgent(TorchLearner):
                 "terminated": ((), np.bool_),
             },
         )
-        self.steps = self.updates = 0
 
     def act(self, obs: Any, ctx: Context) -> Array:
         with torch.inference_mode():
@@ -195,6 +200,8 @@ class DQNAgent(TorchLearner):
         super().enter(ctx)
         if self.explore.enter(ctx) and self.settings.restart:
             self.replay.clear()
+        elif self.explore.boundary.adapts(ctx) and self.settings.restart:
+            self.aside, self.replay = self.replay, self._empty()
 
     def state(self) -> dict[str, Array]:
         return {
@@ -208,6 +215,9 @@ class DQNAgent(TorchLearner):
     def load(self, state: State) -> None:
         super().load(state)
         unpack(self.target_net, "target", state)
+        if self.aside is not None:
+            # It holds what the adapt block began with, so that next to nothing is to be loaded.
+            self.replay, self.aside = self.aside, None
         self.replay.load("replay", state)
         self.explore.load(state)
         self.steps, self.updates = (int(n) for n in state["counts"])

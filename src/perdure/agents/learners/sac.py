@@ -79,7 +79,7 @@ class SACAgent(TorchLearner):
     towards an entropy of minus the number of actions. With ``multihead`` the networks share all but
     their last layer. With ``task_weights`` a task counts by 1 / its temperature, in units of their mean: one
     that is already sure of its actions more (Yang et al., 2020). At a new task the replay is emptied and random actions start again unless
-    ``restart`` is false.
+    ``restart`` is false; then an adapt block is learned from a replay of its own, too.
 
     The losses of critics, policy and temperature are one sum: what must not be moved by a part of
     it is held constant there, so one backward pass and one optimiser serve all, and strategies see
@@ -335,7 +335,7 @@ class SACAgent(TorchLearner):
             # New ones, not cleared ones: a long life would hold the memory of all its tasks.
             self.replays = self._empty()
             self.steps = 0
-        elif self.tasks.adapts(ctx) and self.settings.restart and self.aside is None:
+        elif self.tasks.boundary.adapts(ctx) and self.settings.restart:
             self.aside, self.replays = self.replays, self._empty()
 
     def state(self) -> dict[str, Array]:

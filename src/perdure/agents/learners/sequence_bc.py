@@ -215,7 +215,7 @@ class SequenceBCAgent(TorchLearner):
         rows = {**self.minibatch(batch), "instruction": self._told(ctx, len(batch))}
         if self.net.standard is not None and not self.net.standard.fitted:
             self.net.fit(self.seen(rows["obs"]))
-        self.collect(new_rows(rows))
+        self.collect(new_rows(rows, batch))
         self.optimizer.advance(ctx.stage_progress)
         return self.descend(rows)
 

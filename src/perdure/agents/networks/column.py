@@ -109,3 +109,42 @@ class Column:
                     self._known[k] = _Known(len(chunk), chunk.content)
             start = stop
         self._free = (0, 0)
+
+
+class GrowingColumn:
+    """Rows that are appended, without a bound: room doubles as it is needed."""
+
+    def __init__(self, row: tuple[int, ...], dtype: np.dtype[Any] | type) -> None:
+        self._column = Column(0, row, dtype)
+        self.row, self.dtype = self._column.row, self._column.dtype
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def rows(self) -> Array:
+        """All rows, to be read."""
+        return self._column.rows[: self._count]
+
+    def append(self, values: Array) -> None:
+        """Add rows."""
+        end = self._count + len(values)
+        if end > len(self._column.rows):
+            # Memory is committed only as it is written.
+            larger = Column(max(64, 2 * end), self.row, self.dtype)
+            larger.load(self._column.state(self._count), self._count)
+            self._column = larger
+        self._column.write(slice(self._count, end), values)
+        self._count = end
+
+    def state(self) -> ChunkedArray:
+        """All rows. What it gives costs nothing until the last of them share a chunk with new ones."""
+        return self._column.state(self._count)
+
+    def load(self, value: Array | ChunkedArray) -> None:
+        """Take over rows that :meth:`state` gave."""
+        if len(value) > len(self._column.rows):
+            self._column = Column(2 * len(value), self.row, self.dtype)
+        self._column.load(value, len(value))
+        self._count = len(value)

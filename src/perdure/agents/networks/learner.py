@@ -49,10 +49,12 @@ class NewRows:
     count: int
     at: Callable[[Array], Minibatch]
     """The rows at these indices."""
+    examples: Examples | None = None
+    """The labelled data that they were made of, as it came."""
 
 
-def new_rows(batch: Minibatch) -> NewRows:
-    """All rows of a minibatch."""
+def new_rows(batch: Minibatch, examples: Examples | None = None) -> NewRows:
+    """All rows of a minibatch, and the labelled data that it was made of, if it was."""
     first = next(iter(batch.values()))
 
     def at(indices: Array) -> Minibatch:
@@ -61,7 +63,7 @@ def new_rows(batch: Minibatch) -> NewRows:
         where = to_tensor(indices, first.device)
         return {name: v[where] for name, v in batch.items()}
 
-    return NewRows(len(first), at)
+    return NewRows(len(first), at, examples)
 
 
 LEAST_STD = 0.01

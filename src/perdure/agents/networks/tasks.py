@@ -35,11 +35,6 @@ class Tasks:
         """Whether a new task begins here."""
         return self.boundary.enter(ctx)
 
-    @staticmethod
-    def adapts(ctx: Context) -> bool:
-        """Whether the learning of an adapt block begins here: of another task, to be taken back after it."""
-        return ctx.kind == "adapt" and ctx.learning and ctx.event == "task"
-
     def state(self) -> dict[str, Array]:
         """The tasks being learned."""
         return self.boundary.state("task")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from perdure.agents.networks.ring import Ring
+from perdure.arrays import ChunkedArray
 from perdure.types import Array, State
 
 
@@ -86,13 +87,27 @@ class TrialReplay:
 
     def load(self, prefix: str, state: State) -> None:
         """Take over what :meth:`state` gave."""
+        before = self.ring.state(prefix)
         self.ring.load(prefix, state)
         self.current = np.array(state[f"{prefix}.current"])
         self.begun = int(state[f"{prefix}.begun"])
         ring = self.ring
+        if _same_trials(before, state, prefix):
+            # As at the end of an adapt block: to look at every row again may take seconds.
+            return
         oldest = ring.written if ring.written > ring.capacity else 0
         order = (oldest + np.arange(len(ring))) % ring.capacity
         trials = ring["trial"][order]
         self._where = {t: [] for t in np.unique(trials).tolist()}
         for place, trial in zip(order.tolist(), trials.tolist(), strict=True):
             self._where[trial].append(place)
+
+
+def _same_trials(one: State, other: State, prefix: str) -> bool:
+    """Whether two states hold rows of the same trials at the same places, as far as that can be told
+    without a look at them."""
+    trials = [state[f"{prefix}.trial"] for state in (one, other)]
+    if not all(isinstance(t, ChunkedArray) for t in trials):
+        return False
+    written = [int(state[f"{prefix}.written"]) for state in (one, other)]
+    return written[0] == written[1] and trials[0].contents == trials[1].contents

@@ -18,25 +18,32 @@ from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.learner import Minibatch, NewRows, TorchLearner
 from perdure.agents.networks.tensors import to_float
 from perdure.agents.strategies.base import Strategy
-from perdure.agents.strategies.row_memory import Quotas, RowFormat, rows_of
+from perdure.agents.strategies.row_memory import Keep, Quotas, RowFormat, rows_of
 from perdure.types import Array, State
 
 
 class AGEM(Strategy):
     """Keeps a uniform sample of ``quota`` rows for each task. A minibatch of the past is drawn
     uniformly from the rows of all finished tasks; it has ``rows`` rows, or with 0 as many as that
-    of the present."""
+    of the present. ``keep`` and ``megabytes`` are those of ``replay``."""
 
     needs = ("replay",)
 
-    def __init__(self, learner: TorchLearner, quota: int = 256, rows: int = 0) -> None:
+    def __init__(
+        self,
+        learner: TorchLearner,
+        quota: int = 256,
+        rows: int = 0,
+        keep: Keep = "references",
+        megabytes: float = 0.0,
+    ) -> None:
         super().__init__(learner)
         check_ranges("agem", rows=(rows, 0, inf))
         self.rows, self.now = rows, 0
-        self.memory = Quotas(quota, RowFormat(learner))
+        self.memory = Quotas(quota, RowFormat(learner, keep, megabytes))
 
     def begin(self) -> None:
-        self.memory.begin()
+        self.memory.begin(self.rng)
 
     def collect(self, rows: NewRows) -> None:
         self.memory.offer(rows, self.rng)

@@ -54,7 +54,7 @@ NEEDS: dict[str, tuple[Callable[[Offers], bool], str]] = {
     "units": (
         lambda learner: not learner.sequences,
         "its units are recurrent, or shared by the steps of a sequence: to cut off what leads out of one and "
-        "make it new is not defined where that leads into itself at the next step. shrink_perturb, l2_init "
+        "reinitialise it is not defined where that leads into itself at the next step. shrink_perturb, l2_init "
         "and layer_norm=true work with it",
     ),
     "rows or replay": (
@@ -69,7 +69,7 @@ NEEDS: dict[str, tuple[Callable[[Offers], bool], str]] = {
     ),
     "one head": (
         lambda learner: learner.heads == 1,
-        "it has a head for each task, and this strategy makes inputs that belong to none",
+        "it has a head for each task, and this strategy generates inputs that belong to none",
     ),
     "tasks": (
         lambda learner: learner.rows_tell_task,
@@ -153,6 +153,9 @@ class Strategy:
         """Key of the task being learned; empty before the first."""
         self.tasks = 0
         """How many tasks have begun; one that comes again counts again."""
+        self.adapting = ""
+        """In an adapt block: ids of the tasks it has taught so far, a line each. Its end brings back
+        everything as it was before."""
 
     def agent(self) -> ComposedAgent:
         """The learner composed with this strategy."""
@@ -266,10 +269,14 @@ class ComposedAgent(Agent):
                 self.strategy.end()
             self._tell()
             self.strategy.begin()
+        elif ctx.kind == "adapt":
+            self.boundary.adapts(ctx)
+            self._tell()
         self.learner.enter(ctx)
 
     def _tell(self) -> None:
         self.strategy.task, self.strategy.tasks = self.boundary.current, self.boundary.count
+        self.strategy.adapting = self.boundary.adapting
 
     def leave(self, ctx: Context) -> None:
         self.learner.leave(ctx)

@@ -1,13 +1,13 @@
-"""Continual backpropagation (Dohare et al., 2024): the least useful units are made new, a few at a time.
+"""Continual backpropagation (Dohare et al., 2024): the least useful units are reinitialised, a few at a time.
 
 A hidden unit's utility is a running mean of what it contributes to the next layer::
 
     u ← decay u + (1 − decay) mean|h| Σ|w_out|
 
 In every step the part ``replacement_rate`` of the units older than ``maturity`` steps comes due in each layer. Once
-that makes a unit, the one of the least utility (its bias at the start of the mean corrected) gets new
-weights in and weights of 0 out. Unlike its authors' code, it does not add what a unit gave on average
-to the biases that come after it.
+that makes a unit, the one of the least utility (its bias at the start of the mean corrected) gets newly
+drawn incoming weights, and outgoing weights of 0. Unlike its authors' code, it does not add what a unit
+gave on average to the biases that come after it.
 """
 
 from __future__ import annotations

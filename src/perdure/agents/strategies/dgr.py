@@ -1,4 +1,4 @@
-"""DGR (Shin et al., 2017): inputs of the past are made up, and labelled by the network as it was.
+"""DGR (Shin et al., 2017): generated samples of the past are replayed, labelled by the network as it was.
 
 Deep generative replay. A VAE (see ``vae.py``) learns the inputs beside the learner. In task t, with
 the network f' and the decoder G' as they were when the task began, x' = G'(z) for as many latents

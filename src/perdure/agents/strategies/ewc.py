@@ -20,7 +20,7 @@ from perdure.agents.strategies.base import Strategy
 from perdure.agents.strategies.fisher import Labels, check_labels, fisher
 from perdure.agents.strategies.persample import summed
 from perdure.agents.strategies.quadratic_penalty import QuadraticPenalty
-from perdure.agents.strategies.row_memory import Reservoir, RowFormat, rows_of
+from perdure.agents.strategies.row_memory import Keep, Reservoir, RowFormat, rows_of
 from perdure.errors import SpecError
 from perdure.types import Array, State
 
@@ -31,7 +31,8 @@ class EWC(Strategy):
     The Fisher information is the mean over ``samples`` rows of the task, drawn uniformly, each with
     a gradient of its own; ``labels`` says which class a sample stands for. What others compute can
     be had: ``group`` rows that share one gradient (LIBERO and Avalanche square the mean gradient of
-    a minibatch), and ``divisor="n-1"`` (the code of OpenLORIS-Object).
+    a minibatch), and ``divisor="n-1"`` (the code of OpenLORIS-Object). ``keep`` and ``megabytes`` of the
+    samples are those of ``replay``.
 
     The preset ``openloris`` is that of OpenLORIS-Object's authors, with as many samples as a task has
     frames; ``openloris-small`` has their strength and fewer samples.
@@ -52,6 +53,8 @@ class EWC(Strategy):
         labels: Labels = "predicted",
         group: int = 1,
         divisor: Literal["n", "n-1"] = "n",
+        keep: Keep = "references",
+        megabytes: float = 0.0,
     ) -> None:
         super().__init__(learner)
         check_labels("ewc", learner, labels)
@@ -59,7 +62,7 @@ class EWC(Strategy):
         if divisor not in ("n", "n-1"):
             raise SpecError(f"ewc: divisor must be 'n' or 'n-1', got {divisor!r}")
         self.strength, self.labels, self.group, self.divisor = strength, labels, group, divisor
-        self.seen = Reservoir(samples, RowFormat(learner))
+        self.seen = Reservoir(samples, RowFormat(learner, keep, megabytes))
         self.penalty = QuadraticPenalty(learner.device)
 
     def begin(self) -> None:

@@ -20,24 +20,26 @@ import numpy as np
 from perdure.agents.networks.learner import Minibatch, NewRows, TorchLearner
 from perdure.agents.networks.tensors import to_tensor
 from perdure.agents.strategies.base import Strategy
-from perdure.agents.strategies.row_memory import Distinct, RowFormat, rows_of
+from perdure.agents.strategies.row_memory import Distinct, Keep, RowFormat, rows_of
 from perdure.types import Array, State
 
 
 class Joint(Strategy):
-    """Rows that come again with another epoch are kept once."""
+    """Rows that come again with another epoch are kept once: as references into the data, or with
+    ``keep="copies"`` as they came. All of them are, whatever room they take."""
 
     needs = ("data", "replay")
 
-    def __init__(self, learner: TorchLearner) -> None:
+    def __init__(self, learner: TorchLearner, keep: Keep = "references") -> None:
         super().__init__(learner)
+        self.form = RowFormat(learner, keep)
         self.memory: list[Distinct] = []
 
     def begin(self) -> None:
-        self.memory.append(Distinct(self.learner.inputs, RowFormat(self.learner)))
+        self.memory.append(Distinct(self.learner.inputs, self.form))
 
     def collect(self, rows: NewRows) -> None:
-        self.memory[-1].offer(rows.at(np.arange(rows.count)))
+        self.memory[-1].offer(rows)
 
     def extend(self, batch: Minibatch) -> Minibatch:
         past = [task for task in self.memory[:-1] if len(task)]
@@ -61,8 +63,7 @@ class Joint(Strategy):
 
     def load(self, state: State) -> None:
         self.memory = [
-            Distinct(self.learner.inputs, RowFormat(self.learner))
-            for _ in range(int(state["tasks kept"]))
+            Distinct(self.learner.inputs, self.form) for _ in range(int(state["tasks kept"]))
         ]
         for k, task in enumerate(self.memory):
             task.load(f"memory{k}", state)

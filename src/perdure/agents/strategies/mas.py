@@ -21,18 +21,26 @@ from perdure.agents.networks.learner import Minibatch, NewRows, TorchLearner
 from perdure.agents.strategies.base import Strategy
 from perdure.agents.strategies.persample import mean_gradients
 from perdure.agents.strategies.quadratic_penalty import QuadraticPenalty
-from perdure.agents.strategies.row_memory import Reservoir, RowFormat
+from perdure.agents.strategies.row_memory import Keep, Reservoir, RowFormat
 from perdure.types import Array, State
 
 
 class MAS(Strategy):
-    """Needs no labels: importance is asked of ``samples`` inputs, each with a gradient of its own."""
+    """Needs no labels: importance is asked of ``samples`` inputs, each with a gradient of its own.
+    ``keep`` and ``megabytes`` of the samples are those of ``replay``."""
 
-    def __init__(self, learner: TorchLearner, strength: float = 1.0, samples: int = 256) -> None:
+    def __init__(
+        self,
+        learner: TorchLearner,
+        strength: float = 1.0,
+        samples: int = 256,
+        keep: Keep = "references",
+        megabytes: float = 0.0,
+    ) -> None:
         super().__init__(learner)
         check_ranges("mas", strength=(strength, 0, inf))
         self.strength = strength
-        self.seen = Reservoir(samples, RowFormat(learner))
+        self.seen = Reservoir(samples, RowFormat(learner, keep, megabytes))
         self.penalty = QuadraticPenalty(learner.device)
 
     def begin(self) -> None:

@@ -17,6 +17,7 @@ from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.learner import TorchLearner
 from perdure.agents.strategies.ewc import EWC
 from perdure.agents.strategies.fisher import Labels
+from perdure.agents.strategies.row_memory import Keep
 
 LIBERO: Mapping[str, Any] = {"strength": 2 * 5e4 / 0.9, "decay": 0.9, "labels": "given"}
 
@@ -44,8 +45,10 @@ class OnlineEWC(EWC):
         labels: Labels = "predicted",
         group: int = 1,
         divisor: Literal["n", "n-1"] = "n",
+        keep: Keep = "references",
+        megabytes: float = 0.0,
     ) -> None:
-        super().__init__(learner, strength, samples, labels, group, divisor)
+        super().__init__(learner, strength, samples, labels, group, divisor, keep, megabytes)
         check_ranges("online_ewc", decay=(decay, 0, inf))
         self.decay = decay
 

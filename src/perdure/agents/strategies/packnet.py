@@ -9,7 +9,8 @@ tasks read the owned weights and move only free ones::
     f_k(x) = f(x; θ_i · [1 ≤ owner_i ≤ k])
 
 Evaluation of task k, where identity is known, uses f_k; a task that is being learned, or was never
-learned, uses all weights. A task ends when the next one begins, so that it is first evaluated before
+learned, uses all weights. So does one that an adapt block teaches, until the block ends: what it moves
+are free weights, and it leaves the owned ones alone. A task ends when the next one begins, so that it is first evaluated before
 pruning and from then on after it. A layer is any parameter of two or more dimensions, so recurrent
 weights and tokens are covered. Biases, norm layers with their running statistics, and whatever else
 is no layer belong to the first task. As in Continual World (Wołczyk et al., 2021), what only steers
@@ -38,7 +39,7 @@ from perdure.agents.networks.tensors import to_array, to_float, to_tensor
 from perdure.agents.strategies.base import Strategy
 from perdure.agents.strategies.distillation import soft, squared_error
 from perdure.agents.strategies.persample import evaluating
-from perdure.agents.strategies.row_memory import Reservoir, RowFormat, rows_of
+from perdure.agents.strategies.row_memory import Keep, Reservoir, RowFormat, rows_of
 from perdure.names import without_variant
 from perdure.types import Array, Context, State
 
@@ -47,7 +48,8 @@ NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm)
 
 
 class PackNet(Strategy):
-    """Retrains on ``memory`` rows of the task, drawn uniformly as it was learned.
+    """Retrains on ``memory`` rows of the task, drawn uniformly as it was learned; ``keep`` and
+    ``megabytes`` of them are those of ``replay``.
 
     The preset ``libero`` is LIBERO's: as many steps again as the task was learned in (50 epochs of about
     200); ``libero-small`` is for the small scale of its studies.
@@ -62,12 +64,18 @@ class PackNet(Strategy):
     }
 
     def __init__(
-        self, learner: TorchLearner, prune: float = 0.75, retrain: int = 200, memory: int = 1000
+        self,
+        learner: TorchLearner,
+        prune: float = 0.75,
+        retrain: int = 200,
+        memory: int = 1000,
+        keep: Keep = "references",
+        megabytes: float = 0.0,
     ) -> None:
         super().__init__(learner)
         check_ranges("packnet", prune=(prune, 0, 1), retrain=(retrain, 0, inf))
         self.prune, self.retrain = prune, retrain
-        self.seen = Reservoir(memory, RowFormat(learner))
+        self.seen = Reservoir(memory, RowFormat(learner, keep, megabytes))
         self.rows = 0
         """How many rows a minibatch of this task has."""
         self.retraining = False
@@ -167,11 +175,11 @@ class PackNet(Strategy):
         self.held.copy_(self.learner.optimizer.weights)
 
     def number(self, task: str) -> int:
-        """The number under which a task was learned last; 0 if it was not, or is being learned. A
-        variant that was never learned counts as its task."""
+        """The number under which a task was learned last; 0 if it was not, or is being learned or
+        adapted to. A variant that was never learned counts as its task."""
         found = [k for k, ids in enumerate(self.learned, 1) if task in ids.split("\n")]
         whole = without_variant(task)
-        if task in self.task.split("\n"):
+        if task in self.task.split("\n") or task in self.adapting.split("\n"):
             return 0
         if not found and whole != task:
             return self.number(whole)

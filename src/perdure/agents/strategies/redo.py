@@ -1,7 +1,7 @@
-"""ReDo (Sokar et al., 2023): dormant units are made new.
+"""ReDo (Sokar et al., 2023): dormant units are reinitialised.
 
 Every ``period`` steps a hidden unit whose mean absolute activation on the minibatch is at most
-``threshold`` of its layer's mean gets new weights in and weights of 0 out.
+``threshold`` of its layer's mean gets newly drawn incoming weights, and outgoing weights of 0.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from perdure.types import Array, State
 
 
 class ReDo(Strategy):
-    """Looks for dormant units now and then, and makes them new."""
+    """Looks for dormant units every ``period`` steps, and reinitialises them."""
 
     needs = ("units", "layers")
 

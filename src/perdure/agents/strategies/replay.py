@@ -25,9 +25,10 @@ from perdure.types import Array, State
 class Replay(Strategy):
     """Replays ``share`` rows of the past for every row of the present.
 
-    Examples of a data set are kept as references into it (``keep="references"``), which cost nothing;
-    who cannot ask the data again keeps ``copies``, in their own type, of at most ``megabytes`` (of
-    each task, with ``quota``) if that is given. Transitions are always copied.
+    Examples of a data set are kept as references into it (``keep="references"``), which take next to no
+    room, but learning waits while they are looked up. Who cannot ask the data again, or finds it slow, keeps
+    ``copies``, in their own type. ``megabytes`` bounds all that
+    is kept, if it is given; with ``quota``, the tasks share it. Transitions are always copied.
 
     The preset ``libero`` is LIBERO's ER: 1,000 sequences of each task, drawn uniformly (its code takes
     the first 1,000 in the file), and one of them for each new one.
@@ -50,15 +51,14 @@ class Replay(Strategy):
     ) -> None:
         super().__init__(learner)
         check_ranges("replay", share=(share, 0, inf), quota=(quota, 0, inf))
-        check_ranges("replay", megabytes=(megabytes, 0, inf))
         self.share = share
-        form, most = RowFormat(learner, keep), int(megabytes * 1e6)
-        self.quotas = Quotas(quota, form, most) if quota else None
-        self.reservoir = Reservoir(memory, form, most)
+        form = RowFormat(learner, keep, megabytes)
+        self.quotas = Quotas(quota, form) if quota else None
+        self.reservoir = Reservoir(memory, form)
 
     def begin(self) -> None:
         if self.quotas is not None:
-            self.quotas.begin()
+            self.quotas.begin(self.rng)
 
     def collect(self, rows: NewRows) -> None:
         kept = self.reservoir if self.quotas is None else self.quotas

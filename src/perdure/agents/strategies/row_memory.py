@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from math import inf, prod
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from perdure.agents.networks.column import Column
+from perdure import arrays
+from perdure.agents.networks.checks import check_ranges
+from perdure.agents.networks.column import Column, GrowingColumn
 from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import Minibatch, NewRows, TorchLearner
 from perdure.agents.networks.tensors import CPU, to_array, to_tensor
 from perdure.arrays import leaves, nested
-from perdure.errors import SpecError
+from perdure.errors import AgentFault, SpecError
 from perdure.types import Array, Examples, State
 
 TOLD = ("task", "instruction")
@@ -25,38 +28,46 @@ KEEPS: tuple[Keep, ...] = ("references", "copies")
 
 
 class RowFormat:
-    """How rows of minibatches are kept: as references into past data where they have a source, or
-    as copies in their own type.
+    """How a strategy keeps rows of minibatches: as references into past data where they have a source,
+    or as copies in their own type; and how much room they may take.
 
-    A reference is two numbers, and the data is asked for the example again when it is needed. A copy
-    of an example holds its inputs as they came (an image as bytes). Rows without a source, such as
-    those of an environment, are copied as the learner had them.
+    A reference is two numbers, and the data is asked for the example again when it is needed. Who cannot
+    ask again, such as a robot that does not store what it saw, keeps copies: of the inputs as they came
+    (an image as bytes), taken as they are shown. Rows without a source, such as those of an environment,
+    are copied as the learner had them.
+
+    ``megabytes`` bounds all rows that the strategy keeps, 0 for no bound.
     """
 
-    def __init__(self, learner: TorchLearner | None = None, keep: Keep = "references") -> None:
+    def __init__(
+        self,
+        learner: TorchLearner | None = None,
+        keep: Keep = "references",
+        megabytes: float = 0.0,
+    ) -> None:
         if keep not in KEEPS:
             raise SpecError(f"keep must be one of {', '.join(KEEPS)}, got {keep!r}")
-        self.learner, self.keep = learner, keep
+        check_ranges("rows kept", megabytes=(megabytes, 0, inf))
+        self.learner, self.keep, self.max_bytes = learner, keep, int(megabytes * 1e6)
         self.device = CPU if learner is None else learner.device
 
-    def pack(self, batch: Minibatch) -> dict[str, Array]:
-        """What is kept of each row, by column."""
+    def pack(self, rows: NewRows, which: Array) -> dict[str, Array]:
+        """What is kept of these rows, by column."""
+        batch = rows.at(which)
         if "source" not in batch or self.learner is None:
             return {name: to_array(value) for name, value in batch.items()}
         where = {n: to_array(batch[n]) for n in ("source", "index", *TOLD) if n in batch}
         if self.keep == "references":
             return where
-        found = [self._raw(int(source), where) for source in np.unique(where["source"])]
-        columns = {name: np.concatenate([part[name] for _, part in found]) for name in found[0][1]}
-        order = np.argsort(np.concatenate([rows for rows, _ in found]), kind="stable")
-        return {**where, **{name: column[order] for name, column in columns.items()}}
-
-    def _raw(self, source: int, where: Mapping[str, Array]) -> tuple[Array, dict[str, Array]]:
-        """The rows that are of one source, and their examples as they came."""
-        rows = np.flatnonzero(where["source"] == source)
-        examples = self._examples(source, where["index"][rows])
-        inputs = {f"inputs/{k}" if k else "inputs": v for k, v in leaves(examples.inputs).items()}
-        return rows, {**inputs, "targets": np.asarray(examples.targets)}
+        given = rows.examples
+        if given is None:
+            raise AgentFault(
+                f"{type(self.learner).__name__} shows rows without the examples they were made of, "
+                "which keep=copies copies: expected collect(new_rows(rows, examples))"
+            )
+        inputs = leaves(arrays.rows_of(given.inputs, which))
+        named = {f"inputs/{k}" if k else "inputs": v for k, v in inputs.items()}
+        return {**where, **named, "targets": np.asarray(given.targets)[which]}
 
     def unpack(self, columns: Mapping[str, Array]) -> Minibatch:
         """Rows as the learner's loss takes them."""
@@ -91,13 +102,14 @@ class Reservoir:
     """A uniform sample of all rows it was ever offered (Vitter's algorithm R).
 
     Rows of minibatches, whatever columns they have; room is made when the first come: for
-    ``capacity`` rows, or for as many of them as ``max_bytes`` hold, if that is given.
+    ``capacity`` rows, or for as many of them as the format's bytes hold, of which it has one part in
+    ``shares``.
     """
 
-    def __init__(self, capacity: int, form: RowFormat | None = None, max_bytes: int = 0) -> None:
+    def __init__(self, capacity: int, form: RowFormat | None = None, shares: int = 1) -> None:
         if capacity < 1:
             raise SpecError(f"a memory needs room for at least one row, got {capacity}")
-        self.capacity, self.max_bytes, self.form = capacity, max_bytes, form or RowFormat()
+        self.capacity, self.form, self.shares = capacity, form or RowFormat(), shares
         self._columns: dict[str, Column] = {}
         self.offered = 0
 
@@ -113,7 +125,7 @@ class Reservoir:
         """Keep each row with the probability that makes the sample uniform."""
         n = rows.count
         if not self._columns:
-            self._make_room(self.form.pack(rows.at(np.arange(1))))
+            self._make_room(self.form.pack(rows, np.arange(1)))
         numbers = np.arange(self.offered, self.offered + n)
         # Row number i (from 0) takes any of i + 1 places; those beyond the capacity are none. Of
         # several rows with the same place the last stays, as if they had come one by one.
@@ -122,16 +134,33 @@ class Reservoir:
         self.offered += n
         if not keep.any():
             return
-        for name, v in self.form.pack(rows.at(np.flatnonzero(keep))).items():
+        for name, v in self.form.pack(rows, np.flatnonzero(keep)).items():
             self._columns[name].write(places[keep], v)
 
     def _make_room(self, row: Mapping[str, Array]) -> None:
-        if self.max_bytes:
-            size = sum(v.nbytes for v in row.values())
-            self.capacity = max(1, min(self.capacity, self.max_bytes // size))
+        self.capacity = self._room(sum(v.nbytes for v in row.values()))
         self._columns = {
             name: Column(self.capacity, v.shape[1:], v.dtype) for name, v in row.items()
         }
+
+    def _room(self, row: int) -> int:
+        """How many rows of so many bytes there is room for."""
+        if not self.form.max_bytes:
+            return self.capacity
+        return max(1, min(self.capacity, self.form.max_bytes // self.shares // row))
+
+    def share(self, shares: int, rng: np.random.Generator) -> None:
+        """Give room to others. Of rows that are too many now, a uniform sample stays."""
+        self.shares = shares
+        columns = self._columns.values()
+        room = self._room(sum(c.dtype.itemsize * prod(c.row) for c in columns) or 1)
+        if columns and room < self.capacity:
+            stay = np.sort(rng.permutation(len(self))[:room])
+            rows = {name: v[stay] for name, v in self.columns.items()}
+            self.capacity = room
+            self._make_room({name: v[:1] for name, v in rows.items()})
+            for name, v in rows.items():
+                self._columns[name].write(slice(0, len(v)), v)
 
     def draw(self, rows: int, rng: np.random.Generator) -> Minibatch:
         """Rows drawn uniformly, with replacement."""
@@ -172,22 +201,23 @@ class Reservoir:
 
 
 class Quotas:
-    """A reservoir of ``quota`` rows for each task."""
+    """A reservoir of ``quota`` rows for each task. Where bytes are bounded, all tasks so far share them
+    equally: older ones give up rows for each that begins."""
 
-    def __init__(self, quota: int, form: RowFormat | None = None, max_bytes: int = 0) -> None:
-        self.quota, self.form, self.max_bytes = quota, form or RowFormat(), max_bytes
+    def __init__(self, quota: int, form: RowFormat | None = None) -> None:
+        self.quota, self.form = quota, form or RowFormat()
         self.tasks: list[Reservoir] = []
-
-    def _reservoir(self) -> Reservoir:
-        return Reservoir(self.quota, self.form, self.max_bytes)
 
     def held(self, past: int | None = None) -> int:
         """How many rows there are of the first ``past`` tasks, or of all."""
         return sum(map(len, self.tasks[:past]))
 
-    def begin(self) -> None:
+    def begin(self, rng: np.random.Generator) -> None:
         """What is offered from now on belongs to another task."""
-        self.tasks.append(self._reservoir())
+        shares = len(self.tasks) + 1
+        for task in self.tasks:
+            task.share(shares, rng)
+        self.tasks.append(Reservoir(self.quota, self.form, shares))
 
     def offer(self, rows: NewRows, rng: np.random.Generator) -> None:
         """Rows of the task that began last."""
@@ -216,7 +246,8 @@ class Quotas:
 
     def load(self, prefix: str, state: State) -> None:
         """Take over rows that :meth:`state` gave."""
-        self.tasks = [self._reservoir() for _ in range(int(state[f"{prefix}.tasks"]))]
+        n = int(state[f"{prefix}.tasks"])
+        self.tasks = [Reservoir(self.quota, self.form, n) for _ in range(n)]
         for k, task in enumerate(self.tasks):
             task.load(f"{prefix}{k}", state)
 
@@ -227,19 +258,31 @@ class Distinct:
 
     def __init__(self, inputs: Inputs, form: RowFormat | None = None) -> None:
         self.inputs, self.form = inputs, form or RowFormat()
-        self.columns: dict[str, Array] = {}
-        self.rows = 0
+        self._columns: dict[str, GrowingColumn] = {}
         self.known: set[bytes] = set()
 
+    @property
+    def columns(self) -> dict[str, Array]:
+        """All rows of each column, to be read."""
+        return {name: column.rows for name, column in self._columns.items()}
+
     def __len__(self) -> int:
-        return self.rows
+        return len(self.known)
 
-    def offer(self, batch: Minibatch) -> None:
+    def offer(self, rows: NewRows) -> None:
         """Keep the rows that are new."""
-        rows = self.form.pack(batch)
-        self._keep({**rows, "obs": self.inputs.packed(batch["obs"])} if "obs" in rows else rows)
+        every = np.arange(rows.count)
+        kept = self.form.pack(rows, every)
+        if "obs" in kept:
+            kept["obs"] = self.inputs.packed(rows.at(every)["obs"])
+        new = self._unknown(kept)
+        for name, v in kept.items():
+            if name not in self._columns:
+                self._columns[name] = GrowingColumn(v.shape[1:], v.dtype)
+            self._columns[name].append(v[new])
 
-    def _keep(self, rows: dict[str, Array]) -> None:
+    def _unknown(self, rows: Mapping[str, Array]) -> list[int]:
+        """The rows that were not there before, which are known from now on."""
         new = []
         for i in range(len(next(iter(rows.values())))):
             digest = hashlib.blake2b(digest_size=16)
@@ -249,17 +292,7 @@ class Distinct:
             if key not in self.known:
                 self.known.add(key)
                 new.append(i)
-        end = self.rows + len(new)
-        for name, v in rows.items():
-            room = self.columns.get(name)
-            if room is None or end > len(room):
-                # Twice the room each time; memory is committed only as it is written.
-                larger = np.empty((max(64, 2 * end), *v.shape[1:]), v.dtype)
-                if room is not None:
-                    larger[: self.rows] = room[: self.rows]
-                self.columns[name] = room = larger
-            room[self.rows : end] = v[new]
-        self.rows = end
+        return new
 
     def at(self, indices: Array) -> Minibatch:
         """The rows at these places."""
@@ -269,20 +302,24 @@ class Distinct:
         rows = {name: to_tensor(v, self.inputs.device) for name, v in columns.items()}
         return {**rows, "obs": self.inputs.unpacked(rows["obs"])}
 
-    def state(self, prefix: str) -> dict[str, Array]:
-        """Copies of the rows."""
-        return {f"{prefix}.{name}": v[: self.rows].copy() for name, v in self.columns.items()}
+    def state(self, prefix: str) -> dict[str, Any]:
+        """The rows in chunks."""
+        return {f"{prefix}.{name}": column.state() for name, column in self._columns.items()}
 
     def load(self, prefix: str, state: State) -> None:
         """Take over rows that :meth:`state` gave."""
-        rows = {
-            key.removeprefix(f"{prefix}."): np.asarray(value)
-            for key, value in state.items()
-            if key.startswith(f"{prefix}.")
-        }
-        self.columns, self.rows, self.known = {}, 0, set()
-        if rows:
-            self._keep(rows)
+        before, self._columns = self._columns, {}
+        for key, value in state.items():
+            if key.startswith(f"{prefix}."):
+                name, row = key.removeprefix(f"{prefix}."), tuple(value.shape[1:])
+                column = before.get(name)
+                if column is None or (column.row, column.dtype) != (row, value.dtype):
+                    column = GrowingColumn(row, value.dtype)
+                column.load(value)
+                self._columns[name] = column
+        self.known = set()
+        if self._columns:
+            self._unknown(self.columns)
 
 
 def joined(parts: list[Minibatch]) -> Minibatch:

@@ -1,4 +1,4 @@
-"""RtF (van de Ven and Tolias, 2018): the network that classifies also makes up inputs of the past.
+"""RtF (van de Ven and Tolias, 2018): the classifier also generates the samples of the past that it replays.
 
 Replay through feedback. A latent is read from the learner's features, and a decoder leads back to
 the inputs (see ``vae.py``). In task t, with network and decoder as they were when the task began and

@@ -11,7 +11,7 @@ from stable_baselines3.common.type_aliases import TrainFreq
 from stable_baselines3.common.utils import should_collect_more_steps
 
 from perdure.agents.adapters.sb3.host import Host, StepOutcome, deep, flat, joined, rows
-from perdure.agents.adapters.sb3.state import pack_replay, unpack_replay
+from perdure.agents.adapters.sb3.state import ReplayChunks, pack_replay, unpack_replay
 from perdure.types import Array
 
 
@@ -39,6 +39,7 @@ class OffPolicy(Host):
         """Whether the buffer's last row is the last step of all slots."""
         self.gradient_steps = 0
         self._chosen: Any = None
+        self._chunks = ReplayChunks()
 
     def act(self, obs: Any, slots: Array, episode_start: Array) -> Array:
         model: Any = self.model
@@ -138,9 +139,10 @@ class OffPolicy(Host):
         model = self.model
         model.train(batch_size=model.batch_size, gradient_steps=self.gradient_steps)
 
-    def state(self) -> dict[str, Array]:
+    def state(self) -> dict[str, Any]:
         assert self.model.replay_buffer is not None
-        out = {f"replay/{k}": v for k, v in pack_replay(self.model.replay_buffer).items()}
+        replay = pack_replay(self.model.replay_buffer, self._chunks)
+        out = {f"replay/{k}": v for k, v in replay.items()}
         out |= {
             "open": self.open.copy(),
             "collected": self.collected.copy(),

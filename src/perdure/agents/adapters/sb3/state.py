@@ -19,8 +19,10 @@ from stable_baselines3.common.noise import ActionNoise, VectorizedActionNoise
 from stable_baselines3.common.save_util import recursive_getattr
 from torch import Tensor
 
+from perdure.agents.networks.column import STRETCH
+from perdure.arrays import Chunk, ChunkedArray, raw_bytes
 from perdure.errors import AgentFault
-from perdure.types import Array
+from perdure.types import Array, State
 
 CLOCKS = ("start_time",)
 """Numbers on a model that are not part of what it learned."""
@@ -71,19 +73,45 @@ def unpack_model(model: BaseAlgorithm, state: Mapping[str, Array]) -> None:
             setattr(noise, key, value.item() if value.ndim == 0 else np.array(value))
 
 
-def pack_replay(buffer: ReplayBuffer) -> dict[str, Array]:
+class ReplayChunks:
+    """The stretches of a replay buffer as they were packed last.
+
+    Who writes into the buffer, and where, is the algorithm's own matter; so every stretch is compared
+    with its copy each time, and one that has not changed is neither copied nor saved again.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, int], Chunk] = {}
+
+    def of(self, name: str, rows: Array) -> ChunkedArray:
+        """A column's rows."""
+        size = max(1, STRETCH // max(1, rows[:1].nbytes))
+        parts = {start: rows[start : start + size] for start in range(0, len(rows), size)}
+        for start, part in parts.items():
+            known = self._known.get((name, start))
+            if known is None or not _same_bytes(known.array, part):
+                self._known[name, start] = Chunk(part.copy())
+        return ChunkedArray((self._known[name, k] for k in parts), rows.shape[1:], rows.dtype)
+
+
+def _same_bytes(a: Array, b: Array) -> bool:
+    one, other = (np.frombuffer(raw_bytes(x), np.uint8) for x in (a, b))
+    return np.array_equal(one, other)
+
+
+def pack_replay(buffer: ReplayBuffer, chunks: ReplayChunks) -> dict[str, Any]:
     """The filled part of a replay buffer."""
-    out: dict[str, Array] = {"pos": np.array(buffer.pos), "full": np.array(buffer.full)}
+    out: dict[str, Any] = {"pos": np.array(buffer.pos), "full": np.array(buffer.full)}
     filled = buffer.size()
     if buffer.optimize_memory_usage and filled:
         # The row after the last holds the last next observation.
         filled = min(filled + 1, buffer.buffer_size)
     for name, array in _columns(buffer):
-        out[name] = array[:filled].copy()
+        out[name] = chunks.of(name, array[:filled])
     return out
 
 
-def unpack_replay(buffer: ReplayBuffer, state: Mapping[str, Array]) -> None:
+def unpack_replay(buffer: ReplayBuffer, state: State) -> None:
     """Write the filled part back."""
     buffer.pos, buffer.full = int(state["pos"]), bool(state["full"])
     for name, array in _columns(buffer):
@@ -93,7 +121,7 @@ def unpack_replay(buffer: ReplayBuffer, state: Mapping[str, Array]) -> None:
                 f"sb3: the saved replay buffer's {name!r} has the shape {saved.shape}, expected "
                 f"at most {array.shape}: the agent was built with other parameters"
             )
-        array[: len(saved)] = saved
+        array[: len(saved)] = np.asarray(saved)
 
 
 def _columns(buffer: ReplayBuffer) -> Iterator[tuple[str, Array]]:
