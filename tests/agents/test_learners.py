@@ -582,7 +582,7 @@ def test_inputs_say_what_the_observation_says() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.int32])
-@pytest.mark.parametrize("side", [2, 8, 16, 17, 40])
+@pytest.mark.parametrize("side", [3, 8, 16, 17, 40])
 def test_pictures_of_any_size_and_type_are_read_by_their_bounds(side: int, dtype: Any) -> None:
     space = spaces.Box(0, 255, (side, side, 3), dtype)
     x = Inputs(space)(np.full((1, *space.shape), 51, dtype))
