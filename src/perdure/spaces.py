@@ -13,6 +13,8 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from perdure.errors import SpecError
+
 VECTOR, IMAGE, DISCRETE, MULTI_DISCRETE, MULTI_BINARY, DICT, TUPLE = (
     "Box", "image", "Discrete", "MultiDiscrete", "MultiBinary", "Dict", "Tuple",
 )  # fmt: skip
@@ -20,9 +22,13 @@ UNBOUNDED, WHOLE, MANY = "unbounded Box", "Box of whole numbers", "more than 4,0
 MOST_JOINT = 4096
 """Joint actions of a MultiDiscrete or MultiBinary space that are told apart one by one."""
 
-SYMBOL_SIDE = 16
-"""A uint8 image no wider or higher than this is a map of symbols, not a picture: MiniGrid's 7×7×3
-holds object, colour and state numbers, where 8 is not "nearly 9"."""
+SYMBOLS, SYMBOL_SIDE = 11, 16
+"""A uint8 image whose bounds allow no more numbers than this, and which is no wider or higher than
+that, is a map of symbols, not a picture: MiniGrid's 7×7×3 holds object, colour and state numbers,
+where 8 is not "nearly 9"."""
+PLAIN_SIDE = 8
+"""Rows and columns of bytes without an axis of channels are an image if there are as many of both as
+this; fewer are a few vectors, such as the memory of a game in stacked frames."""
 
 FLAT = frozenset({VECTOR, DISCRETE, MULTI_DISCRETE, MULTI_BINARY, DICT, TUPLE})
 """Observations that are numbers side by side; of Dicts and Tuples, those of such parts."""
@@ -34,17 +40,38 @@ POLICIES = JOINT | {MANY, VECTOR, UNBOUNDED}
 """Actions of a policy with a distribution over them."""
 
 
+def image_axes(space: gymnasium.Space[Any]) -> tuple[int, ...] | None:
+    """The axes of an image in the order (frames, channels, height, width), where it has the first two;
+    None if observations are no image."""
+    if not isinstance(space, spaces.Box):
+        return None
+    shape = space.shape
+    if len(shape) == 2:
+        return (0, 1) if space.dtype == np.uint8 and min(shape) >= PLAIN_SIDE else None
+    if len(shape) not in (3, 4):
+        return None
+    frames = len(shape) - 3
+    last = shape[frames + 2] <= shape[frames]
+    channels, height, width = (2, 0, 1) if last else (0, 1, 2)
+    axes = (*range(frames), frames + channels, frames + height, frames + width)
+    return axes if min(shape[axes[-2]], shape[axes[-1]]) > 1 else None
+
+
 def is_image(space: gymnasium.Space[Any]) -> bool:
-    """Whether observations have rows, columns and channels."""
-    return isinstance(space, spaces.Box) and len(space.shape) == 3 and min(space.shape[:2]) > 1
+    """Whether observations have rows and columns, and perhaps channels and stacked frames."""
+    return image_axes(space) is not None
 
 
 def is_symbols(space: gymnasium.Space[Any]) -> bool:
-    """Whether observations are a small map of symbol numbers, such as MiniGrid's."""
+    """Whether observations are a small map of symbol numbers, such as MiniGrid's. Its bounds say so:
+    those of a picture go up to 255."""
     return (
-        is_image(space)
-        and np.dtype(space.dtype) == np.uint8
-        and max(space.shape or (0,)) <= SYMBOL_SIDE
+        isinstance(space, spaces.Box)
+        and space.dtype == np.uint8
+        and len(space.shape) == 3
+        and max(space.shape) <= SYMBOL_SIDE
+        and int(space.high.max()) < SYMBOLS
+        and is_image(space)
     )
 
 
@@ -59,7 +86,13 @@ def space_leaves(space: gymnasium.Space[Any], name: str = "") -> dict[str, gymna
         return {name: space}
     found: dict[str, gymnasium.Space[Any]] = {}
     for key, part in parts:
-        found |= space_leaves(part, f"{name}/{key}" if name else key)
+        more = space_leaves(part, f"{name}/{key}" if name else key)
+        for path in more.keys() & found.keys():
+            raise SpecError(
+                f"two parts of observations have the path {path!r}, expected one: keys of a Dict are "
+                f"joined by '/', so rename one of them in {space}"
+            )
+        found |= more
     return found
 
 

@@ -2,7 +2,7 @@
 a GPU refuses.
 
 A tensor "on" it holds one of the CPU and says that it lies elsewhere. An operation that meets tensors
-of both places raises, as CUDA does; numpy cannot read it. Unlike torch's fake tensors it has real
+of both places raises, as CUDA does; numpy cannot read it; it has no float64, as MPS has none. Unlike torch's fake tensors it has real
 numbers, so that a whole lifetime can be compared with one on the CPU.
 """
 
@@ -34,6 +34,10 @@ class MixedDevices(RuntimeError):
     """An operation met tensors of both devices."""
 
 
+class NoDoublePrecision(TypeError):
+    """A float64 tensor was to lie on the device."""
+
+
 class PretendTensor(torch.Tensor):
     """Says that it lies on the pretended device; ``raw`` is where it does."""
 
@@ -41,6 +45,8 @@ class PretendTensor(torch.Tensor):
 
     @staticmethod
     def __new__(cls, raw: torch.Tensor) -> PretendTensor:
+        if raw.dtype in (torch.float64, torch.complex128):
+            raise NoDoublePrecision(f"{raw.dtype} on {DEVICE}, as MPS has none")
         made = torch.Tensor._make_wrapper_subclass(
             cls,
             raw.shape,

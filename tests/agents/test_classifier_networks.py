@@ -185,7 +185,11 @@ def test_dropout_draws_from_the_agent_and_leaves_torch_alone() -> None:
     ("space", "kept"),
     [
         (spaces.Box(0, 255, (20, 20, 3), np.uint8), np.uint8),
-        (spaces.Box(0, 255, (7, 7, 3), np.uint8), np.uint8),  # symbols: ones and zeros
+        (spaces.Box(0, 10, (7, 7, 3), np.uint8), np.uint8),  # symbols: ones and zeros
+        (spaces.Box(0, 3, (20, 20, 3), np.uint8), np.uint8),
+        (spaces.Box(0, 1, (20, 20, 1), np.uint8), np.uint8),
+        (spaces.Box(0, 255, (5,), np.uint8), np.uint8),
+        (spaces.Box(0, 255, (20, 20, 3), np.float32), np.float32),
         (spaces.Discrete(4), np.uint8),
         (spaces.Box(0, 6, (9,), np.float32), np.float32),
         (spaces.Box(0, 1, (20, 20, 3), np.float32), np.float32),

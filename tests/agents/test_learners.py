@@ -21,6 +21,7 @@ from perdure.agent import Agent
 from perdure.arrays import ChunkedArray
 from perdure.errors import AgentFault, SpecError
 from perdure.seeds import pack_rng, seed_for, unpack_rng
+from perdure.spaces import SYMBOLS
 from perdure.types import Context, Examples, Setup, Task, Transitions
 
 torch = pytest.importorskip("torch")
@@ -28,7 +29,7 @@ torch = pytest.importorskip("torch")
 from perdure.agents.learners.dqn import DQNSettings
 from perdure.agents.networks.encoders import encoder_for
 from perdure.agents.networks.exploration import EpsilonGreedy
-from perdure.agents.networks.inputs import SYMBOLS, Inputs
+from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.policies import Gaussian, policy_for
 from perdure.agents.networks.ring import Ring
 from perdure.agents.networks.rollout_buffer import gae
@@ -536,7 +537,16 @@ def test_gumbel_draws_follow_the_logits() -> None:
         (spaces.MultiDiscrete([2, 3]), (5,)),
         (spaces.MultiBinary(4), (4,)),
         (spaces.Box(-1, 1, (2, 3)), (6,)),
-        (spaces.Box(0, 255, (7, 7, 3), np.uint8), (7 * 7 * 3 * SYMBOLS,)),
+        (spaces.Box(0, SYMBOLS - 1, (7, 7, 3), np.uint8), (7 * 7 * 3 * SYMBOLS,)),
+        (spaces.Box(0, SYMBOLS - 1, (20, 20, 3), np.uint8), (3, 20, 20)),
+        (spaces.Box(0, 255, (7, 7, 3), np.uint8), (3, 7, 7)),
+        (spaces.Box(0, 255, (16, 16, 1), np.uint8), (1, 16, 16)),
+        (spaces.Box(0, 255, (1, 84, 84), np.uint8), (1, 84, 84)),
+        (spaces.Box(0, 255, (84, 84), np.uint8), (1, 84, 84)),
+        (spaces.Box(0, 255, (2, 40, 48, 3), np.uint8), (6, 40, 48)),
+        (spaces.Box(0, 255, (4, 3, 40, 48), np.uint8), (12, 40, 48)),
+        (spaces.Box(0, 255, (4, 128), np.uint8), (4 * 128,)),
+        (spaces.Box(0, 255, (20, 20, 3), np.float32), (3, 20, 20)),
         (spaces.Box(0, 255, (40, 48, 3), np.uint8), (3, 40, 48)),
         (spaces.Box(0, 255, (4, 84, 84), np.uint8), (4, 84, 84)),
         (spaces.Box(0, 1, (9, 9, 2), np.float32), (2, 9, 9)),
@@ -558,13 +568,34 @@ def test_inputs_say_what_the_observation_says() -> None:
     several = Inputs(spaces.MultiDiscrete([2, 3]))(np.array([[1, 0], [0, 2]]))
     assert several.tolist() == [[0, 1, 1, 0, 0], [1, 0, 0, 0, 1]]
     grid = np.zeros((1, 2, 2, 1), np.uint8)
-    grid[0, 1, 0, 0] = 200  # beyond the last symbol
-    x = Inputs(spaces.Box(0, 255, (2, 2, 1), np.uint8))(grid).reshape(4, SYMBOLS)
+    grid[0, 1, 0, 0] = SYMBOLS - 1
+    x = Inputs(spaces.Box(0, SYMBOLS - 1, (2, 2, 1), np.uint8))(grid).reshape(4, SYMBOLS)
     assert x.argmax(1).tolist() == [0, 0, SYMBOLS - 1, 0] and x.sum() == 4
     picture = np.full((1, 20, 20, 3), 51, np.uint8)
     picture[0, 4, 5, 2] = 255
     x = Inputs(spaces.Box(0, 255, (20, 20, 3), np.uint8))(picture)
     assert x[0, 2, 4, 5] == 1.0 and x[0, 0, 0, 0].item() == pytest.approx(0.2)
+    frames = np.zeros((1, 2, 9, 8, 3), np.uint8)
+    frames[0, 1, 4, 5, 2] = 255
+    x = Inputs(spaces.Box(0, 255, (2, 9, 8, 3), np.uint8))(frames)
+    assert x.shape == (1, 6, 9, 8) and x[0, 5, 4, 5] == 1.0 and x.sum() == 1
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.int32])
+@pytest.mark.parametrize("side", [3, 8, 16, 17, 40])
+def test_pictures_of_any_size_and_type_are_read_by_their_bounds(side: int, dtype: Any) -> None:
+    space = spaces.Box(0, 255, (side, side, 3), dtype)
+    x = Inputs(space)(np.full((1, *space.shape), 51, dtype))
+    assert x.shape == (1, 3, side, side) and torch.allclose(x, torch.tensor(0.2))
+
+
+def test_vectors_are_read_as_they_are_unless_they_are_bytes() -> None:
+    numbers = np.array([[3.0, -4.0]])
+    for space in (spaces.Box(-5, 5, (2,), np.float32), spaces.Box(-5, 5, (2,), np.int64)):
+        assert Inputs(space)(numbers.astype(space.dtype)).tolist() == [[3, -4]]
+    assert Inputs(spaces.Box(0, 255, (2,), np.uint8))(np.array([[0, 255]])).tolist() == [[0, 1]]
+    most = np.finfo(np.float32).max  # No bound in truth.
+    assert Inputs(spaces.Box(-most, most, (2, 2, 1), np.float32)).parts[""].scale == 1
 
 
 def test_ring_overwrites_its_oldest_rows() -> None:

@@ -195,7 +195,9 @@ def test_what_nobody_takes_is_said() -> None:
 def test_kinds() -> None:
     seen = spaces.Dict({"a": OBSERVATIONS["Tuple"][0], "b": OBSERVATIONS["image"][0]})
     assert observation_kinds(seen) == {"Dict", "Tuple", "Discrete", "Box", "image"}
-    assert observation_kinds(spaces.Box(0, 255, (7, 7, 3), np.uint8)) == {"Box"}
+    assert observation_kinds(spaces.Box(0, 10, (7, 7, 3), np.uint8)) == {"Box"}
+    for shape in ((7, 7, 3), (1, 84, 84), (84, 84), (4, 84, 84, 3)):
+        assert observation_kinds(spaces.Box(0, 255, shape, np.uint8)) == {"image"}
     assert [action_kind(space) for space, _ in ACTIONS.values()] == list(ACTIONS)
 
 

@@ -787,7 +787,9 @@ def test_a_vae_learns_what_it_is_shown() -> None:
     ("space", "expected"),
     [
         (spaces.Box(0, 255, (20, 20, 3), np.uint8), "bernoulli"),
-        (spaces.Box(0, 255, (7, 7, 3), np.uint8), "bernoulli"),
+        (spaces.Box(0, 10, (7, 7, 3), np.uint8), "bernoulli"),
+        (spaces.Box(0, 255, (5,), np.uint8), "bernoulli"),
+        (spaces.Box(0, 255, (20, 20, 3), np.float32), "bernoulli"),
         (spaces.Box(0, 1, (5,), np.float32), "bernoulli"),
         (spaces.Discrete(4), "bernoulli"),
         (spaces.Box(-1, 1, (20, 20, 3), np.float32), "gaussian"),

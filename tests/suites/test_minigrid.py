@@ -18,10 +18,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 from perdure import registry
 from perdure.curricula.named import curriculum_of
 from perdure.errors import AgentFault, CurriculumError, MissingExtra, SpecError, UnknownName
+from perdure.spaces import is_symbols
 from perdure.specs import Spec
 from perdure.types import Curriculum, Task
 
@@ -134,7 +136,8 @@ def test_tasks() -> None:
 def test_facts(name: str) -> None:
     env = make(name)
     assert (env.width, env.height, env.max_steps) == FACTS[name][:3]
-    assert env.observation_space.shape == (7, 7, 3) and env.observation_space.dtype == np.uint8
+    assert env.observation_space == spaces.Box(0, 10, (7, 7, 3), np.uint8)
+    assert is_symbols(env.observation_space)
     assert env.action_space.n == 6
     obs, info = env.reset(seed=0)
     assert env.observation_space.contains(obs) and info == {}

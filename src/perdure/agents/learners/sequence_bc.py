@@ -213,7 +213,7 @@ class SequenceBCAgent(TorchLearner):
                 f"give the task sequence={self.settings.look_back}, or the agent look_back=1"
             )
         rows = {**self.minibatch(batch), "instruction": self._told(ctx, len(batch))}
-        if self.net.standard is not None and not self.net.standard.fitted:
+        if self.net.standard is not None and not self.net.standard.is_fitted:
             self.net.fit(self.seen(rows["obs"]))
         self.collect(new_rows(rows, batch))
         self.optimizer.advance(ctx.stage_progress)

@@ -8,13 +8,14 @@ from numbers import Real
 from perdure import registry
 from perdure.agent import Agent
 from perdure.errors import AgentFault, PerdureError, SpecError
-from perdure.spaces import action_kind, observation_kinds
+from perdure.spaces import action_kind, observation_kinds, space_leaves
 from perdure.types import Array, Batch, Setup, Transitions
 
 
 def check_spaces(agent: type[Agent], setup: Setup) -> None:
     """Refuse spaces that an agent does not declare, and name those that declare them."""
     seen, done = setup.observation_space, setup.action_space
+    space_leaves(seen)  # Refuses two parts of one path.
     strange = observation_kinds(seen) - (agent.reads or observation_kinds(seen))
     if strange:
         what = f"reads {_listed(agent.reads or ())}, not {_listed(strange)} as in {seen}"

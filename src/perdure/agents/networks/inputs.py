@@ -15,17 +15,26 @@ from torch import Tensor
 from perdure.agents.networks.tensors import CPU, to_array, to_tensor
 from perdure.arrays import leaves
 from perdure.errors import SpecError
-from perdure.spaces import is_image, is_symbols, space_leaves
+from perdure.spaces import SYMBOLS, image_axes, is_symbols, space_leaves
 from perdure.types import Array
 
-SYMBOLS = 11
-"""Symbols told apart in each channel of a map of symbols (:func:`perdure.spaces.is_symbols`); greater numbers share the last one."""
+BRIGHTEST = 65535
+"""The largest number of a picture of whole numbers; bounds beyond it say nothing about a picture."""
 
 
 def channels_last(x: Tensor) -> Tensor:
     """Images with each pixel's channels side by side in memory, where convolutions are quickest;
     other tensors as they are."""
     return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
+
+
+def scale_of(space: spaces.Box) -> float:
+    """What bytes and images are multiplied by, so that their bounds are 1 at most. Vectors of other
+    types are read as they are."""
+    if not space.is_bounded() or (space.dtype != np.uint8 and image_axes(space) is None):
+        return 1.0
+    most = float(max(np.abs(space.low).max(), np.abs(space.high).max()))
+    return 1 / most if 1 < most <= BRIGHTEST else 1.0
 
 
 class Part:
@@ -39,7 +48,9 @@ class Part:
         """Shape of a row as networks read it: flat, or (channels, height, width)."""
         self.scale = 1.0
         self._offsets: Array | None = None
-        self._permute: tuple[int, ...] | None = None
+        self._axes: tuple[int, ...] | None = None
+        self.in_unit = True
+        """Whether what networks read lies in [0, 1]."""
         match space:
             case spaces.Discrete():
                 self._offsets, self.shape = np.array([-space.start]), (int(space.n),)
@@ -53,26 +64,25 @@ class Part:
             case spaces.Box() if is_symbols(space):
                 cells = prod(self.row)
                 self._offsets, self.shape = np.arange(cells) * SYMBOLS, (cells * SYMBOLS,)
-            case spaces.Box() if is_image(space):
-                # Channels last becomes channels first, whole bytes become fractions.
-                last = self.row[2] <= self.row[0]
-                self._permute = (0, 3, 1, 2) if last else (0, 1, 2, 3)
-                self.shape = tuple(self.row[i - 1] for i in self._permute[1:])
-                if self.dtype == np.uint8:
-                    self.scale = 1 / 255
             case spaces.Box():
-                self.shape = (prod(self.row),)
+                self._axes, self.shape = image_axes(space), (prod(self.row),)
+                if self._axes is not None:
+                    # Channels last becomes channels first, and stacked frames are channels.
+                    *channels, height, width = (self.row[i] for i in self._axes)
+                    self.shape = (prod(channels), height, width)
+                self.scale = scale_of(space)
+                most = 1.0 if self.scale != 1 else space.high.max(initial=0)
+                self.in_unit = bool(space.low.min(initial=0) >= 0 and most <= 1)
             case _:
                 raise SpecError(
                     f"a network cannot read observations of {space}: expected Box, Discrete, "
                     "MultiDiscrete, MultiBinary, or a Dict or Tuple of these; change it by wrappers "
                     "of the task (docs/spaces.md)"
                 )
-        self._symbols = is_symbols(space)
-        self.is_image = self._permute is not None
+        self.is_image = self._axes is not None
         self.is_real = not self.is_image and self._offsets is None and self.dtype.kind == "f"
         """Whether its numbers are read as they are."""
-        self.fits_bytes = self._offsets is not None or self.scale != 1
+        self.fits_bytes = self._offsets is not None or self.dtype == np.uint8
         """Whether what networks read are bytes, scaled."""
 
     def __call__(self, obs: Any, device: torch.device) -> Tensor:
@@ -87,10 +97,7 @@ class Part:
         x = np.asarray(obs)
         n = len(x)
         if self._offsets is not None:
-            hot = x.reshape(n, -1)
-            if self._symbols:
-                hot = np.minimum(hot, SYMBOLS - 1)
-            index = hot + (self._offsets + np.arange(n)[:, None] * self.shape[0])
+            index = x.reshape(n, -1) + (self._offsets + np.arange(n)[:, None] * self.shape[0])
             out = torch.zeros(n, *self.shape, device=device)
             out.view(-1)[to_tensor(index.ravel(), device)] = 1.0
             return out
@@ -99,8 +106,9 @@ class Part:
 
     def to_image(self, rows: Tensor) -> Tensor:
         """Rows in the order of the space, flat or not, as images with their channels first."""
-        assert self._permute is not None
-        return rows.reshape(-1, *self.row).permute(self._permute)
+        assert self._axes is not None
+        images = rows.reshape(-1, *self.row).permute(0, *(1 + axis for axis in self._axes))
+        return images if images.dim() == 4 else images.reshape(-1, *self.shape)
 
 
 class Inputs:

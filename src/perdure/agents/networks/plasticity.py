@@ -35,7 +35,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from perdure.agents.networks.tensors import to_array, to_float, to_tensor
+from perdure.agents.networks.tensors import CPU, to_array, to_float, to_tensor
 from perdure.agents.networks.units import Activations, by_unit
 from perdure.types import Array, State
 
@@ -139,7 +139,9 @@ class PlasticityProbe:
             out["dormant_dohare"] = dormant_dohare(layers)
         if policy.outputs:
             features = by_unit(policy.outputs[-1], given)
-            singular = to_array(torch.linalg.svdvals(features.double()))
+            # On the CPU: not every device has double precision.
+            double = to_tensor(to_array(features), CPU, torch.float64)
+            singular = to_array(torch.linalg.svdvals(double))
             out["effective_rank"] = effective_rank(singular)
             out["stable_rank"] = stable_rank(singular)
             out["srank"] = srank(singular)

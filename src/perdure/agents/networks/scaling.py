@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from gymnasium import spaces
@@ -40,9 +42,21 @@ class Standardise(nn.Module):
         self.register_buffer("std", torch.ones(shape, device=CPU))
         self.register_buffer("fitted", torch.zeros((), device=CPU))
 
+    @property
+    def is_fitted(self) -> bool:
+        """Whether a minibatch gave the statistics."""
+        return bool(to_float(self.fitted))
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Standardise:
+        # Stays on the CPU: it is asked at every minibatch, and a GPU's answer is waited for.
+        fitted = self.fitted
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self.fitted = fitted
+        return self
+
     def fit(self, inputs: Tensor) -> None:
         """Take the statistics of a minibatch, if it is the first."""
-        if to_float(self.fitted) or len(inputs) < 2:
+        if self.is_fitted or len(inputs) < 2:
             return
         self.mean.copy_(inputs.mean(dim=0))
         std = inputs.std(dim=0)

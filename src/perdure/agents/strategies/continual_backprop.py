@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from math import inf
 
+import numpy as np
 import torch
 
 from perdure.agents.networks.checks import check_ranges
@@ -78,7 +79,7 @@ class ContinualBackprop(Strategy):
             self.units.reset(chosen)
 
     def state(self) -> dict[str, Array]:
-        out = {"due": to_array(to_tensor(self.due, self.learner.device, torch.float64))}
+        out = {"due": np.array(self.due)}
         for k, (utility, age) in enumerate(zip(self.utility, self.age, strict=True)):
             out[f"utility{k}"], out[f"age{k}"] = to_array(utility).copy(), to_array(age).copy()
         return out

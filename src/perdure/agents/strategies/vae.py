@@ -21,17 +21,16 @@ from typing import Any, Generic, Literal
 import gymnasium
 import numpy as np
 import torch
-from gymnasium import spaces
 from torch import Tensor, nn
 
 from perdure.agents.networks.encoders import mlp
+from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import N, TorchLearner, network, pack, unpack
 from perdure.agents.networks.optimizers import Adam
 from perdure.agents.networks.tensors import CPU, to_tensor
 from perdure.agents.strategies.frozen_copy import FrozenCopy
 from perdure.errors import SpecError
 from perdure.seeds import seed_for
-from perdure.spaces import is_image, is_symbols, space_leaves
 from perdure.types import Array, State
 
 Likelihood = Literal["fitting", "bernoulli", "gaussian"]
@@ -40,16 +39,8 @@ MIN_LOG_STD = -4.0
 
 
 def fitting(space: gymnasium.Space[Any]) -> Likelihood:
-    """Bernoulli where a learner's inputs lie in [0, 1], else Gaussian; of a nested space Bernoulli if
-    all parts are."""
-    if isinstance(space, (spaces.Dict, spaces.Tuple)):
-        kinds = {fitting(part) for part in space_leaves(space).values()}
-        return "bernoulli" if kinds == {"bernoulli"} else "gaussian"
-    if not isinstance(space, spaces.Box) or is_symbols(space):
-        return "bernoulli"  # One-hot vectors.
-    if is_image(space) and np.dtype(space.dtype) == np.uint8:
-        return "bernoulli"  # Bytes become fractions.
-    inside = space.low.min() >= 0 and space.high.max() <= 1
+    """Bernoulli where all that a learner reads lies in [0, 1], else Gaussian."""
+    inside = all(part.in_unit for part in Inputs(space).parts.values())
     return "bernoulli" if inside else "gaussian"
 
 

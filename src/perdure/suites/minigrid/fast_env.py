@@ -22,6 +22,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from minigrid.core.constants import OBJECT_TO_IDX
 from minigrid.core.world_object import Door, Wall, WorldObj
 from minigrid.minigrid_env import MiniGridEnv
 
@@ -32,6 +33,8 @@ LEFT, RIGHT, FORWARD, PICKUP, DROP, TOGGLE = range(6)
 GOING, WON, LOST = range(3)
 UNSEEN, HAND, BEYOND, CELLS = range(4)
 SIDE = 7
+HIGHEST = max(OBJECT_TO_IDX.values())
+"""The greatest number in a view: there are more kinds of things than colours or states."""
 AHEAD = ((1, 0), (0, 1), (-1, 0), (0, -1))
 """One step to the right, down, left, up."""
 
@@ -49,7 +52,8 @@ class FastMiniGrid(MiniGridEnv):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(agent_view_size=SIDE, render_mode="rgb_array", **settings)
-        self.observation_space = spaces.Box(0, 255, (SIDE, SIDE, 3), np.uint8)
+        # Bounds as narrow as the numbers, so that agents read symbols and not a small picture.
+        self.observation_space = spaces.Box(0, HIGHEST, (SIDE, SIDE, 3), np.uint8)
         self.action_space = spaces.Discrete(TOGGLE + 1)
         self._open_views = open_views(self.width, self.height)
 

@@ -14,7 +14,7 @@ from perdure.seeds import rng_for
 from perdure.types import Array, Examples
 
 SIDE = 20
-"""Of the picture: large enough that it is none of symbols."""
+"""Of the picture."""
 
 
 def _picture(lights: Array) -> Array:

@@ -12,6 +12,7 @@ from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.utils import obs_as_tensor
 
 from perdure.agents.adapters.sb3.host import Host, StepOutcome, assign, deep, flat, joined, rows
+from perdure.agents.networks.tensors import CPU, to_array, to_tensor
 from perdure.types import Array
 
 
@@ -52,13 +53,13 @@ class OnPolicy(Host):
             policy.reset_noise(self.n)
         with torch.no_grad():
             drawn, values, log_probs = policy(obs_as_tensor(obs, model.device))
-        actions: Array = drawn.cpu().numpy()
+        actions = to_array(drawn)
         self._chosen = (
             obs,
             actions,
             episode_start.copy(),
-            values.cpu().numpy(),
-            log_probs.cpu().numpy(),
+            to_array(values),
+            to_array(log_probs),
         )
         if isinstance(model.action_space, spaces.Box):
             if policy.squash_output:
@@ -86,8 +87,7 @@ class OnPolicy(Host):
     def _discounted(self, obs: Any) -> Array:
         with torch.no_grad():
             values = self.model.policy.predict_values(obs)
-        out: Array = (self.model.gamma * values).cpu().numpy().reshape(-1)
-        return out
+        return to_array(self.model.gamma * values).reshape(-1)
 
     def _cut(self, slots: Array) -> None:
         """Close these slots' trajectories: the value of what would come next is their last
@@ -131,7 +131,7 @@ class OnPolicy(Host):
 
     @staticmethod
     def _add(buffer: Any, s: _Step) -> None:
-        values, log_probs = torch.from_numpy(s.values), torch.from_numpy(s.log_probs)
+        values, log_probs = to_tensor(s.values, CPU), to_tensor(s.log_probs, CPU)
         buffer.add(s.obs, s.actions, s.rewards, s.starts, values, log_probs)
 
     def _column(self) -> Any:
@@ -157,7 +157,7 @@ class OnPolicy(Host):
         long.starts[order[np.flatnonzero(np.diff(slots, prepend=-1))]] = True
         for i in order[:, None]:
             self._add(buffer, _Step(*(rows(part, i) for part in long)))
-        buffer.compute_returns_and_advantage(torch.zeros(1), np.ones(1, bool))
+        buffer.compute_returns_and_advantage(torch.zeros(1, device=CPU), np.ones(1, bool))
         return buffer
 
     def state(self) -> dict[str, Array]:

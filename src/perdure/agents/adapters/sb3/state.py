@@ -20,6 +20,7 @@ from stable_baselines3.common.save_util import recursive_getattr
 from torch import Tensor
 
 from perdure.agents.networks.column import STRETCH
+from perdure.agents.networks.tensors import CPU, to_array, to_tensor
 from perdure.arrays import Chunk, ChunkedArray, raw_bytes
 from perdure.errors import AgentFault
 from perdure.types import Array, State
@@ -204,9 +205,8 @@ def _under(state: Mapping[str, Array], prefix: str) -> Iterator[tuple[str, Array
 
 
 def _array(tensor: Tensor) -> Array:
-    array: Array = tensor.detach().cpu().numpy().copy()
-    return array
+    return to_array(tensor).copy()
 
 
 def _tensor(array: Array) -> Tensor:
-    return torch.from_numpy(np.array(array))
+    return to_tensor(array, CPU)
