@@ -174,9 +174,11 @@ class Block:
     """Exposures of one kind, in sequence or side by side (``parallel``).
 
     An ``adapt`` block snapshots the agent, learns ``exposures``, evaluates ``then``, and restores
-    the agent: meta-testing and probes. In it, the first trial that a slot plays of ``then`` is the
-    one it played last of ``exposures``, where their tasks are the same: adaptation is tested on what
-    was adapted to.
+    the agent: meta-testing and probes. In it, the first trial that a slot plays of a task of ``then``
+    is the one it adapted to last, if that was of the same task, and begins with the memory that this
+    left: adaptation is tested on what was adapted to. All other trials begin without memory; they are
+    the task's other trials in order. So of several tasks that a slot adapts to one after another only
+    the last is remembered, and side by side (``parallel``) each has slots of its own.
 
     ``visibility`` says what the agent is shown; ``then_visibility``, what in ``then``.
     """
@@ -202,6 +204,15 @@ class Block:
             raise CurriculumError(f"only an adapt block may have 'then', not a {self.kind} block")
         if self.kind == "adapt" and not self.then:
             raise CurriculumError("an adapt block needs 'then': what to evaluate after adapting")
+        if self.parallel and self.then:
+            adapted = [e.task.key for e in self.exposures]
+            for j, e in enumerate(self.then):
+                if e.task.key in adapted and adapted[j : j + 1] != [e.task.key]:
+                    raise CurriculumError(
+                        f"an adapt block side by side evaluates {e.task.id} in other slots than those that "
+                        "adapted to it, which alone remember: give 'then' the tasks in the order of the "
+                        "exposures, or leave out parallel"
+                    )
 
     @property
     def phases(self) -> tuple[Phase, ...]:

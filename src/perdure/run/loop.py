@@ -22,7 +22,7 @@ from perdure.run.progress import BEAT, Progress
 from perdure.run.pruning import PruningGate
 from perdure.run.repeat import Repeater
 from perdure.run.results import RunningResults
-from perdure.run.runner import Experience, Place, Runner
+from perdure.run.runner import Experience, LastTrials, Place, Runner, last_trials
 from perdure.run.split import can_be_split, evaluate_again, evaluate_split
 from perdure.run.transcript import runner_for
 from perdure.run.video import Recorder
@@ -79,6 +79,7 @@ class LifetimeLoop:
         self.pending: list[Row] = []
         self.measures: dict[str, list[float]] = {}
         self.choices: list[int] = []
+        self.adapted: LastTrials = {}
         self.next_beat = self.next_show = 0.0
         self._counts = gate is not None or config.curriculum.generate is not None
         """Whether anybody asks for the results so far."""
@@ -136,6 +137,8 @@ class LifetimeLoop:
             measures.get("loss"),
             more or None,
         )
+        if place.adapts and experience.trial_seed is not None:
+            self.adapted[experience.slot] = (experience.exposure.task.key, experience.trial)
         self.exp += 1
         self.pending.append(row)
         if self._counts:
@@ -271,6 +274,7 @@ class LifetimeLoop:
             self._phase(groups, here)
         if block.kind == "adapt":
             self.state.end_adapt()
+            self.adapted = {}
         self.position = (number, len(places) - 1, 0)
         self._event("leave", "block", every)
 
@@ -319,7 +323,7 @@ class LifetimeLoop:
         (place, exposures), here = group, [group]
         if resume is None:
             if not place.learning:
-                self.state.lend_generator(self.config.seed, *place.address)
+                self.state.begin_group(self.config.seed, *place.address)
             if enters:
                 self._event("enter", "task", here)
             self._event("enter", "variant", here)
@@ -362,6 +366,8 @@ class LifetimeLoop:
             "measures": self.measures,
             "digest": self.state.digest,
         }
+        if self.adapted:
+            position["adapted"] = list(self.adapted.items())
         if self.recorder is not None:
             self.log.show(self.pending)  # Films take their time.
             self.recorder.save(self.exp, lambda: self.beat(runner, done=runner is None))
@@ -376,6 +382,7 @@ class LifetimeLoop:
         self.state.restore(arrays, position["digest"])
         self.exp, self.learned = position["exp"], position["learned"]
         self.choices = list(position["choices"])
+        self.adapted = last_trials(position.get("adapted", ()))
         self.measures = {k: list(v) for k, v in position["measures"].items()}
         inner = {k[6:]: v for k, v in arrays.items() if k.startswith("inner/")}
         return {"place": position["place"], "inner": position["inner"], "arrays": inner}
