@@ -25,6 +25,7 @@ Unit = Literal["episodes", "steps", "epochs", "batches"]
 Kind = Literal["learn", "eval", "adapt"]
 
 UNITS: tuple[Unit, ...] = ("episodes", "steps", "epochs", "batches")
+SCOPES: tuple[Scope, ...] = ("episode", "trial", "block")
 KINDS: tuple[Kind, ...] = ("learn", "eval", "adapt")
 DATA_UNITS = ("epochs", "batches")
 
@@ -329,6 +330,12 @@ class Curriculum:
     before: tuple[Block, ...] = ()
     generate: Callable[[], BlockGenerator] | None = None
     tasks: tuple[Task, ...] = ()
+    shown: tuple[Task, ...] | None = None
+    """Of a generated one: the tasks that the agent is told of when it is made, which its blocks must show;
+    None: all of ``tasks``. Give none where tasks are hidden, or are not to be known before they come."""
+    least_trial: int | None = None
+    """How many episodes the trials have at least that are learned from; counted from the blocks unless they
+    are generated. None: not known."""
     width: int = 1
     """The most exposures side by side; counted from the blocks unless they are generated."""
     about: str = ""
@@ -348,13 +355,25 @@ class Curriculum:
                     f"curriculum {self.name} is empty: give it at least one block"
                 )
             every = (e for b in self.fixed for e in (*b.exposures, *b.then))
+            if self.shown is not None:
+                raise CurriculumError(
+                    f"curriculum {self.name}: its blocks' visibility tells what is shown; only a generated "
+                    "one says it with 'shown'"
+                )
             object.__setattr__(self, "tasks", distinct_tasks(every))
+            learned = [e for b in self.fixed if b.kind == "learn" for e in b.exposures]
+            least = min((e.episodes_per_trial for e in learned if not e.on_data), default=None)
+            object.__setattr__(self, "least_trial", least)
             object.__setattr__(self, "width", max(b.width for b in self.fixed))
         elif self.blocks:
             raise CurriculumError(f"curriculum {self.name}: give blocks or generate, not both")
         elif not self.tasks:
             raise CurriculumError(
                 f"curriculum {self.name} is generated: name every task it may use in 'tasks'"
+            )
+        elif unknown := [t.id for t in self.shown or () if t not in self.tasks]:
+            raise CurriculumError(
+                f"curriculum {self.name}: shown {', '.join(unknown)} is not among its tasks"
             )
 
     @property
@@ -364,22 +383,19 @@ class Curriculum:
 
     @property
     def shown_tasks(self) -> tuple[Task, ...]:
-        """The tasks whose identity some block shows to the agent; all of a generated curriculum's."""
+        """The tasks whose identity some block shows to the agent; of a generated curriculum, those that it
+        says are ``shown``."""
         return self._tasks_where(lambda visibility: visibility.task_ids)
 
     @property
     def told_tasks(self) -> tuple[Task, ...]:
-        """The tasks whose instruction some block shows; all of a generated curriculum's."""
-
-        def told(visibility: Visibility) -> bool:
-            shown = visibility.instructions
-            return visibility.task_ids if shown is None else shown
-
-        return self._tasks_where(told)
+        """Those of :attr:`shown_tasks` of which some block shows identity and instruction together: which
+        sentence is whose."""
+        return self._tasks_where(lambda v: v.task_ids and v.instructions is not False)
 
     def _tasks_where(self, shows: Callable[[Visibility], bool]) -> tuple[Task, ...]:
         if self.generate is not None:
-            return self.tasks
+            return self.tasks if self.shown is None else self.shown
         phases = (p for b in self.fixed for p in b.phases if shows(p.visibility))
         return distinct_tasks(e for p in phases for e in p.exposures)
 
@@ -400,6 +416,8 @@ class Curriculum:
         if self.generate is not None:
             out["generated"] = True
             out["tasks"] = [t.to_json() for t in self.tasks]
+            if self.shown is not None:
+                out["shown"] = [t.id for t in self.shown]
         if self.protocol is not None:
             out["protocol"] = self.protocol.to_json()
         return out

@@ -7,12 +7,23 @@ import numpy as np
 import pytest
 
 from kit import Recorder, live, setting_of
+from perdure import registry
 from perdure.agent import Agent
 from perdure.errors import AgentFault, CurriculumError
 from perdure.run.loop import LifetimeLoop
+from perdure.specs import Spec
 from perdure.store.log import LifetimeLog
 from perdure.testing.agents import cut_journal, read_rows
-from perdure.types import Curriculum, Exposure, Task, Visibility, adapt, evaluate, learn
+from perdure.types import (
+    BlockChoice,
+    Curriculum,
+    Exposure,
+    Task,
+    Visibility,
+    adapt,
+    evaluate,
+    learn,
+)
 
 GOAL = Task("toy", "hidden-goal")
 COUNT = Task("toy", "count", params={"length": 3})
@@ -365,6 +376,11 @@ def test_memory_in_state_is_refused_with_advice(tmp_path):
         live(one(evaluate(Exposure(COUNT, 1))), Confused, tmp=tmp_path)
 
 
+def test_a_mistyped_scope_is_refused(tmp_path):
+    with pytest.raises(AgentFault, match="memory_scope 'trials'; did you mean 'trial'"):
+        live(one(learn(Exposure(COUNT, 1))), lambda s: Counting(s, "trials"), tmp=tmp_path)
+
+
 def test_a_memory_that_is_no_array_is_refused(tmp_path):
     class Odd(Counting):
         def memory(self):
@@ -403,6 +419,40 @@ def test_rewards_and_identity_are_shown_by_block_and_phase(tmp_path):
     assert {r.variant for r in rows} == {"", "test"}, "the log knows all the same"
 
 
+def test_a_generated_curriculum_says_what_is_shown(tmp_path):
+    hidden = Visibility(task_ids=False)
+
+    def generate():
+        yield learn(Exposure(TOLD[0], 1), visibility=hidden)
+
+    def setup(**keys):
+        return setting_of(Curriculum("x", generate=generate, tasks=TOLD, **keys)).setup()
+
+    assert setup().tasks == tuple(t.id for t in TOLD) and len(setup().instructions) == 2
+    assert setup(shown=()).tasks == () and setup(shown=()).instructions == {}
+    assert setup(shown=TOLD[1:]).tasks == (TOLD[1].id,)
+    with pytest.raises(CurriculumError, match="shown toy/count is not among its tasks"):
+        setup(shown=[COUNT])
+    with pytest.raises(CurriculumError, match="only a generated one"):
+        one(learn(Exposure(COUNT, 1)), shown=())
+    online = registry.curriculum(Spec.parse("toy/online-navigation"))
+    assert online.shown_tasks == (), "tasks that come one by one are not known before"
+
+
+@pytest.mark.parametrize("visibility", [None, Visibility(task_ids=False)])
+def test_nobody_chooses_among_tasks_whose_ids_are_hidden(tmp_path, visibility):
+    def generate():
+        yield BlockChoice(
+            [learn(Exposure(t, 1), visibility=visibility or Visibility()) for t in TOLD]
+        )
+
+    curriculum = Curriculum("x", generate=generate, tasks=TOLD)
+    with pytest.raises(
+        CurriculumError, match="generated block 0: the agent is to choose among tasks"
+    ):
+        live(curriculum, tmp=tmp_path, hide_tasks=visibility is None)
+
+
 # Language.
 
 
@@ -439,6 +489,10 @@ def test_instructions_of_known_tasks_are_told_at_birth_and_can_be_hidden(tmp_pat
     mute = one(learn(Exposure(TOLD[0], 1), visibility=Visibility(instructions=False)))
     _, agent = live(mute, Recorder, path=tmp_path / "mute")
     assert agent.acted[0][1].instructions is None and agent.setup.instructions == {}
+    # The one names the task, the other says what to do: which sentence is whose is told nowhere.
+    blind = evaluate(Exposure(TOLD[0], 1), visibility=Visibility(task_ids=False, instructions=True))
+    _, agent = live(one(*mute.blocks, blind), Recorder, path=tmp_path / "apart")
+    assert agent.setup.tasks == (TOLD[0].id,) and agent.setup.instructions == {}
     _, agent = live(one(learn(Exposure(COUNT, 1))), Recorder, path=tmp_path / "none")
     assert agent.acted[0][1].instructions is None and agent.setup.instructions == {}
 
