@@ -41,6 +41,8 @@ class Agent(ABC):
     """Kinds of action spaces that it takes."""
     needs_task_ids: ClassVar[bool] = False
     """Whether it must be shown which task it is at."""
+    needs_rewards: ClassVar[bool] = False
+    """Whether it must be shown rewards where it learns; planning refuses a curriculum that hides them there."""
     needs_trials: ClassVar[bool] = False
     """Whether it learns from trials of several episodes alone; nobody is advised to take it."""
     least_trial: int = 1

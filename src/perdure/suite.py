@@ -62,7 +62,7 @@ class Suite(Protocol):
 
     def about(self, task: Task) -> str:
         """What a task is, in a line, for ``perdure ls tasks``. By default its first instruction."""
-        return next(iter(self.instructions(task)), "")
+        return next(iter(phrasings_of(self, task)), "")
 
     def has_env(self, task: Task) -> bool:
         """Whether the task can be played. By default, whether the suite has environments at all."""
@@ -162,6 +162,17 @@ class Suite(Protocol):
         return None
 
 
+def phrasings_of(suite: Suite, task: Task) -> tuple[str, ...]:
+    """A task's instruction in all its phrasings."""
+    said = suite.instructions(task)
+    if isinstance(said, str):
+        raise CurriculumError(
+            f"suite {suite.name}: instructions({task.id}) gave the text {said!r}, expected a sequence of "
+            "phrasings: give [text]"
+        )
+    return tuple(said)
+
+
 class Episode(NamedTuple):
     """What decides an episode."""
 
@@ -229,6 +240,12 @@ class SkippingBatchedEnv(Protocol):
 
     def skip_pictures(self, slots: Sequence[int]) -> None:
         """In the next step, pictures of these slots may be left black; all else is as ever."""
+
+
+def is_restorable(env: gymnasium.Env[Any, Any]) -> bool:
+    """Whether an environment is :class:`Restorable`."""
+    inner = env.unwrapped
+    return hasattr(inner, "save_state") and hasattr(inner, "load_state")
 
 
 class Restorable(Protocol):

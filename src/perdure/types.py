@@ -25,6 +25,7 @@ Unit = Literal["episodes", "steps", "epochs", "batches"]
 Kind = Literal["learn", "eval", "adapt"]
 
 UNITS: tuple[Unit, ...] = ("episodes", "steps", "epochs", "batches")
+SCOPES: tuple[Scope, ...] = ("episode", "trial", "block")
 KINDS: tuple[Kind, ...] = ("learn", "eval", "adapt")
 DATA_UNITS = ("epochs", "batches")
 
@@ -174,9 +175,11 @@ class Block:
     """Exposures of one kind, in sequence or side by side (``parallel``).
 
     An ``adapt`` block snapshots the agent, learns ``exposures``, evaluates ``then``, and restores
-    the agent: meta-testing and probes. In it, the first trial that a slot plays of ``then`` is the
-    one it played last of ``exposures``, where their tasks are the same: adaptation is tested on what
-    was adapted to.
+    the agent: meta-testing and probes. In it, the first trial that a slot plays of a task of ``then``
+    is the one it adapted to last, if that was of the same task, and begins with the memory that this
+    left: adaptation is tested on what was adapted to. All other trials begin without memory; they are
+    the task's other trials in order. So of several tasks that a slot adapts to one after another only
+    the last is remembered, and side by side (``parallel``) each has slots of its own.
 
     ``visibility`` says what the agent is shown; ``then_visibility``, what in ``then``.
     """
@@ -202,6 +205,15 @@ class Block:
             raise CurriculumError(f"only an adapt block may have 'then', not a {self.kind} block")
         if self.kind == "adapt" and not self.then:
             raise CurriculumError("an adapt block needs 'then': what to evaluate after adapting")
+        if self.parallel and self.then:
+            adapted = [e.task.key for e in self.exposures]
+            for j, e in enumerate(self.then):
+                if e.task.key in adapted and adapted[j : j + 1] != [e.task.key]:
+                    raise CurriculumError(
+                        f"an adapt block side by side evaluates {e.task.id} in other slots than those that "
+                        "adapted to it, which alone remember: give 'then' the tasks in the order of the "
+                        "exposures, or leave out parallel"
+                    )
 
     @property
     def phases(self) -> tuple[Phase, ...]:
@@ -318,6 +330,12 @@ class Curriculum:
     before: tuple[Block, ...] = ()
     generate: Callable[[], BlockGenerator] | None = None
     tasks: tuple[Task, ...] = ()
+    shown: tuple[Task, ...] | None = None
+    """Of a generated one: the tasks that the agent is told of when it is made, which its blocks must show;
+    None: all of ``tasks``. Give none where tasks are hidden, or are not to be known before they come."""
+    least_trial: int | None = None
+    """How many episodes the trials have at least that are learned from; counted from the blocks unless they
+    are generated. None: not known."""
     width: int = 1
     """The most exposures side by side; counted from the blocks unless they are generated."""
     about: str = ""
@@ -337,13 +355,25 @@ class Curriculum:
                     f"curriculum {self.name} is empty: give it at least one block"
                 )
             every = (e for b in self.fixed for e in (*b.exposures, *b.then))
+            if self.shown is not None:
+                raise CurriculumError(
+                    f"curriculum {self.name}: its blocks' visibility tells what is shown; only a generated "
+                    "one says it with 'shown'"
+                )
             object.__setattr__(self, "tasks", distinct_tasks(every))
+            learned = [e for b in self.fixed if b.kind == "learn" for e in b.exposures]
+            least = min((e.episodes_per_trial for e in learned if not e.on_data), default=None)
+            object.__setattr__(self, "least_trial", least)
             object.__setattr__(self, "width", max(b.width for b in self.fixed))
         elif self.blocks:
             raise CurriculumError(f"curriculum {self.name}: give blocks or generate, not both")
         elif not self.tasks:
             raise CurriculumError(
                 f"curriculum {self.name} is generated: name every task it may use in 'tasks'"
+            )
+        elif unknown := [t.id for t in self.shown or () if t not in self.tasks]:
+            raise CurriculumError(
+                f"curriculum {self.name}: shown {', '.join(unknown)} is not among its tasks"
             )
 
     @property
@@ -353,22 +383,19 @@ class Curriculum:
 
     @property
     def shown_tasks(self) -> tuple[Task, ...]:
-        """The tasks whose identity some block shows to the agent; all of a generated curriculum's."""
+        """The tasks whose identity some block shows to the agent; of a generated curriculum, those that it
+        says are ``shown``."""
         return self._tasks_where(lambda visibility: visibility.task_ids)
 
     @property
     def told_tasks(self) -> tuple[Task, ...]:
-        """The tasks whose instruction some block shows; all of a generated curriculum's."""
-
-        def told(visibility: Visibility) -> bool:
-            shown = visibility.instructions
-            return visibility.task_ids if shown is None else shown
-
-        return self._tasks_where(told)
+        """Those of :attr:`shown_tasks` of which some block shows identity and instruction together: which
+        sentence is whose."""
+        return self._tasks_where(lambda v: v.task_ids and v.instructions is not False)
 
     def _tasks_where(self, shows: Callable[[Visibility], bool]) -> tuple[Task, ...]:
         if self.generate is not None:
-            return self.tasks
+            return self.tasks if self.shown is None else self.shown
         phases = (p for b in self.fixed for p in b.phases if shows(p.visibility))
         return distinct_tasks(e for p in phases for e in p.exposures)
 
@@ -389,6 +416,8 @@ class Curriculum:
         if self.generate is not None:
             out["generated"] = True
             out["tasks"] = [t.to_json() for t in self.tasks]
+            if self.shown is not None:
+                out["shown"] = [t.id for t in self.shown]
         if self.protocol is not None:
             out["protocol"] = self.protocol.to_json()
         return out

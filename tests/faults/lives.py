@@ -12,6 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -114,7 +115,12 @@ def wide(blobs: bool = False, generated: bool = False, pause: float = 0.0) -> Cu
         amount, unit = 1, "epochs"
     each = [Exposure(task, amount, unit) for task in tasks]  # type: ignore[arg-type]
     some = Exposure(tasks[0], 1 if blobs else 30, "epochs" if blobs else "steps")
-    blocks = (evaluate(*each), learn(some), evaluate(*each), adapt(some, then=each[:3]))
+    probe = adapt(some, then=each[:3])
+    if not (blobs or pause):
+        # The last task adapted to is not the one evaluated first, nor are the trials.
+        trials = [Exposure(task, 4, episodes_per_trial=2) for task in tasks]
+        probe = adapt(replace(some, episodes_per_trial=2), trials[2], then=trials[:3])
+    blocks = (evaluate(*each), learn(some), evaluate(*each), probe)
     if not generated:
         return Curriculum("faults/wide", blocks)
 

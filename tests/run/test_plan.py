@@ -5,6 +5,7 @@ from perdure.errors import NameRefused, PerdureError, SpecError, UnknownName
 from perdure.run.plan import load_plan, make_plan
 from perdure.run.spec import RunSpec
 from perdure.specs import Spec
+from perdure.types import Curriculum, Exposure, Task, Visibility, adapt, evaluate, learn
 
 
 def test_spec_strings():
@@ -75,9 +76,25 @@ def test_what_cannot_work_is_refused_before_anything_runs(tmp_path):
         SpecError, match=r"maml learns from trials of at least 11.*has trials of 10"
     ):
         make_plan(RunSpec("toy/meta-mass", ("maml",)))
+    # Also where blocks are made up on the way; and what is said to work does.
+    online = "toy/online-navigation,tasks=2,steps=60,chunk=60,shots=2,episodes=1"
+    with pytest.raises(SpecError, match=r"has trials of 2.*trial=3 of most"):
+        make_plan(RunSpec(f"{online},trial=2", ("maml,shots=2",)))
+    make_plan(RunSpec(f"{online},trial=3", ("maml,shots=2",)))
     with pytest.raises(UnknownName, match="did you mean 'toy/compass'"):
         make_plan(RunSpec("toy/compas"))
     assert not any(tmp_path.iterdir())
+
+
+def test_who_learns_from_rewards_is_not_planned_where_they_are_hidden(tmp_path):
+    some, hidden = Exposure(Task("toy", "bandit"), 5), Visibility(rewards=False)
+    few = adapt(some, then=[some], visibility=hidden)
+    for kind, block in (("learn", learn(some, visibility=hidden)), ("adapt", few)):
+        curriculum = Curriculum("blind", (evaluate(some), block))
+        for agent in ("q", "dqn", "si+ppo,rollout=8"):
+            with pytest.raises(SpecError, match=rf"hides them in block 1 \({kind}\): show them"):
+                make_plan(RunSpec("blind", (agent,), out=str(tmp_path)), builder=curriculum)
+        make_plan(RunSpec("blind", ("random",), out=str(tmp_path)), builder=curriculum)
 
 
 def test_jobs_and_experts(tmp_path):

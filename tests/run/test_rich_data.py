@@ -226,6 +226,29 @@ def test_an_unknown_source_is_refused(tmp_path):
         run(Dicts, BOTH, Wild, path=tmp_path / "life")
 
 
+@pytest.mark.parametrize("sort", [Dicts, Sequences])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda x: {"count": x["number"], "picture": x["picture"]},
+         r"got count, picture in place of number, picture"),
+        (lambda x: {"number": x["number"]}, "got number in place of number, picture"),
+        (lambda x: x["number"], "got an array in place of number, picture"),
+        (lambda x: {**x, "picture": x["picture"][..., 0]},
+         r"got picture of shape .*2, 2\) for each example in place of \(2, 2, 1\)"),
+    ],
+)  # fmt: skip
+def test_data_that_are_not_of_the_space_are_at_fault(tmp_path, sort, change, words):
+    class Other(sort):
+        def batch(self, indices):
+            batch = super().batch(indices)
+            return Examples(change(batch.inputs), batch.targets)
+
+    for k, blocks in enumerate((BOTH, BOTH[1:])):
+        with pytest.raises(EnvironmentFault, match=f"data of mine/task, batch 0: .*{words}"):
+            run(Other, blocks, path=tmp_path / f"{k}")
+
+
 def test_sequences_are_scored_over_all_their_steps(tmp_path):
     rows, _ = run(Sequences, BOTH, path=tmp_path / "life")
     assert [r.loss for r in rows if not r.learning] == [0.0] * 8

@@ -7,12 +7,23 @@ import numpy as np
 import pytest
 
 from kit import Recorder, live, setting_of
+from perdure import registry
 from perdure.agent import Agent
 from perdure.errors import AgentFault, CurriculumError
 from perdure.run.loop import LifetimeLoop
+from perdure.specs import Spec
 from perdure.store.log import LifetimeLog
 from perdure.testing.agents import cut_journal, read_rows
-from perdure.types import Curriculum, Exposure, Task, Visibility, adapt, evaluate, learn
+from perdure.types import (
+    BlockChoice,
+    Curriculum,
+    Exposure,
+    Task,
+    Visibility,
+    adapt,
+    evaluate,
+    learn,
+)
 
 GOAL = Task("toy", "hidden-goal")
 COUNT = Task("toy", "count", params={"length": 3})
@@ -183,6 +194,146 @@ def test_what_was_adapted_to_is_remembered_in_its_evaluation(tmp_path, scope, fi
     assert agent.learned == 0, "learning was taken back"
 
 
+class Searching(Agent):
+    """Pulls one arm after another until one pays, and that one from then on."""
+
+    memory_scope = "trial"
+
+    def __init__(self, setup):
+        super().__init__(setup)
+        self.arm, self.found = np.zeros(setup.slots, np.int64), np.zeros(setup.slots, bool)
+
+    def act(self, obs, ctx):
+        return self.arm[ctx.slots] % 3
+
+    def learn(self, batch, ctx):
+        self.found[ctx.slots] |= batch.rewards > 0
+        self.arm[ctx.slots] += ~self.found[ctx.slots]
+
+    observe = learn
+
+    def reset_memory(self, slots):
+        self.arm[slots], self.found[slots] = 0, False
+
+    def memory(self):
+        return {"arm": self.arm, "found": self.found}
+
+    def load_memory(self, memory):
+        self.arm, self.found = memory["arm"], memory["found"]
+
+    def state(self):
+        return {}
+
+
+GOALS = [Task("toy", "hidden-goal", v, {"arms": 3}) for v in "ab"]
+
+
+def measured(*exposures, then, **keys):
+    return adapt(*exposures, then=then, then_visibility=REWARDS, **keys)
+
+
+def firsts(rows):
+    """Of each first trial of ``then`` that a slot plays of a task: variant, slot, trial's seed, and whether
+    every one of its episodes succeeded."""
+    found = {}
+    for r in rows:
+        if not r.learning:
+            mine = found.setdefault((r.variant, r.slot), [])
+            mine += [r] if not mine or mine[0].trial == r.trial else []
+    return {at: (mine[0].trial_seed, all(r.ret == 1 for r in mine)) for at, mine in found.items()}
+
+
+def lasts(rows, block):
+    """The seed of the last trial that each slot adapted to, by variant and slot."""
+    return {(r.variant, r.slot): r.trial_seed for r in rows if r.learning and r.block == block}
+
+
+@pytest.mark.parametrize(
+    "amount", [(3, "episodes"), (6, "episodes"), (9, "episodes"), (12, "steps")]
+)
+@pytest.mark.parametrize("envs", [1, 2])
+def test_the_first_trial_evaluated_is_the_last_one_adapted_to(tmp_path, amount, envs):
+    block = measured(trials(*amount), then=[trials(9)])
+    for seed in range(4):
+        rows, _ = live(one(block), Searching, path=tmp_path / f"{seed}", envs=envs, seed=seed)
+        adapted, evaluated = lasts(rows, 0), firsts(rows)
+        for at, trial_seed in adapted.items():
+            assert evaluated[at] == (trial_seed, True), "what was found is still known"
+        assert len({r.trial_seed for r in rows if not r.learning}) == 3, "no trial twice"
+        if amount == (9, "episodes"):
+            assert {r.trial_seed for r in rows if r.learning} == {
+                r.trial_seed for r in rows if not r.learning
+            }, "what was adapted to is what is evaluated"
+
+
+def test_a_slot_whose_budget_ends_before_it_acts_remembers_the_trial_before(tmp_path):
+    rows, _ = live(
+        one(measured(trials(7, "steps"), then=[trials(6)])), Searching, tmp=tmp_path, envs=2
+    )
+    assert [(r.slot, r.trial) for r in rows if r.learning][-1] == (0, 2)
+    seed = next(r.trial_seed for r in rows if r.slot == 1)
+    assert firsts(rows)["", 1] == (seed, True)
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+def test_of_several_tasks_each_is_evaluated_with_its_own_memory_or_none(tmp_path, parallel):
+    both = [trials(3, task=goal) for goal in GOALS]
+    for k, (then, knows) in enumerate(
+        (((0, 1), "ab" if parallel else "b"), ((0,), "a" if parallel else ""), ((1, 0), "b"))
+    ):
+        exposures = [both[j] for j in then]
+        if parallel and k == 2:
+            with pytest.raises(CurriculumError, match="toy/hidden-goal@b in other slots"):
+                measured(*both, then=exposures, parallel=True)
+            continue
+        block = measured(*both, then=exposures, parallel=parallel)
+        knew = {"a": [], "b": []}
+        for seed in range(6):
+            folder = tmp_path / f"{k}-{seed}"
+            rows, _ = live(one(block), Searching, path=folder, seed=seed)
+            slots = {r.variant: r.slot for r in rows if r.learning}
+            for (variant, slot), (trial_seed, right) in firsts(rows).items():
+                assert slot == slots[variant]
+                assert trial_seed == lasts(rows, 0)[variant, slot], "the goal that was adapted to"
+                knew[variant].append(right)
+        for j in then:
+            assert all(knew["ab"[j]]) == ("ab"[j] in knows), (then, knew)
+
+
+def test_who_adapted_to_nothing_here_remembers_nothing_of_before(tmp_path):
+    def first(seed, *before):
+        blocks = (*before, measured(trials(3), then=[trials(6)]))
+        folder = tmp_path / f"{seed}-{len(before)}"
+        rows, _ = live(one(*blocks), Searching, path=folder, envs=2, seed=seed)
+        return [r.ret for r in rows if not r.learning and r.slot == 1]
+
+    for seed in range(4):
+        assert first(seed) == first(seed, learn(trials(6)))
+
+
+def test_adapting_to_several_trials_resumes_from_any_commit(tmp_path):
+    a, b = GOALS
+    blocks = (
+        learn(trials(6)),
+        measured(
+            trials(7, "steps", task=a),
+            trials(6, task=b),
+            then=[trials(6, per=2, task=a), trials(6, per=2, task=b)],
+        ),
+        measured(trials(9, task=a), trials(6, task=b), then=[trials(6, task=a)], parallel=True),
+        learn(trials(3)),
+    )
+    config = setting_of(one(*blocks), envs=2, checkpoint=2)
+    expected = lifetime(config, Searching(config.setup()), tmp_path / "whole")
+    with LifetimeLog(tmp_path / "whole", "test", 0) as log:
+        commits = len(log.commits)
+    assert commits > 20
+    for k in range(1, commits, 3):
+        shutil.copytree(tmp_path / "whole", tmp_path / f"{k}")
+        cut_journal(tmp_path / f"{k}", k)
+        assert lifetime(config, Searching(config.setup()), tmp_path / f"{k}") == expected, k
+
+
 def test_slots_forget_one_by_one(tmp_path):
     short, long = (Task("toy", "count", f"n{n}", {"length": n}) for n in (2, 3))
     block = learn(Exposure(short, 3), Exposure(long, 2), parallel=True)
@@ -225,6 +376,11 @@ def test_memory_in_state_is_refused_with_advice(tmp_path):
         live(one(evaluate(Exposure(COUNT, 1))), Confused, tmp=tmp_path)
 
 
+def test_a_mistyped_scope_is_refused(tmp_path):
+    with pytest.raises(AgentFault, match="memory_scope 'trials'; did you mean 'trial'"):
+        live(one(learn(Exposure(COUNT, 1))), lambda s: Counting(s, "trials"), tmp=tmp_path)
+
+
 def test_a_memory_that_is_no_array_is_refused(tmp_path):
     class Odd(Counting):
         def memory(self):
@@ -263,6 +419,40 @@ def test_rewards_and_identity_are_shown_by_block_and_phase(tmp_path):
     assert {r.variant for r in rows} == {"", "test"}, "the log knows all the same"
 
 
+def test_a_generated_curriculum_says_what_is_shown(tmp_path):
+    hidden = Visibility(task_ids=False)
+
+    def generate():
+        yield learn(Exposure(TOLD[0], 1), visibility=hidden)
+
+    def setup(**keys):
+        return setting_of(Curriculum("x", generate=generate, tasks=TOLD, **keys)).setup()
+
+    assert setup().tasks == tuple(t.id for t in TOLD) and len(setup().instructions) == 2
+    assert setup(shown=()).tasks == () and setup(shown=()).instructions == {}
+    assert setup(shown=TOLD[1:]).tasks == (TOLD[1].id,)
+    with pytest.raises(CurriculumError, match="shown toy/count is not among its tasks"):
+        setup(shown=[COUNT])
+    with pytest.raises(CurriculumError, match="only a generated one"):
+        one(learn(Exposure(COUNT, 1)), shown=())
+    online = registry.curriculum(Spec.parse("toy/online-navigation"))
+    assert online.shown_tasks == (), "tasks that come one by one are not known before"
+
+
+@pytest.mark.parametrize("visibility", [None, Visibility(task_ids=False)])
+def test_nobody_chooses_among_tasks_whose_ids_are_hidden(tmp_path, visibility):
+    def generate():
+        yield BlockChoice(
+            [learn(Exposure(t, 1), visibility=visibility or Visibility()) for t in TOLD]
+        )
+
+    curriculum = Curriculum("x", generate=generate, tasks=TOLD)
+    with pytest.raises(
+        CurriculumError, match="generated block 0: the agent is to choose among tasks"
+    ):
+        live(curriculum, tmp=tmp_path, hide_tasks=visibility is None)
+
+
 # Language.
 
 
@@ -299,6 +489,10 @@ def test_instructions_of_known_tasks_are_told_at_birth_and_can_be_hidden(tmp_pat
     mute = one(learn(Exposure(TOLD[0], 1), visibility=Visibility(instructions=False)))
     _, agent = live(mute, Recorder, path=tmp_path / "mute")
     assert agent.acted[0][1].instructions is None and agent.setup.instructions == {}
+    # The one names the task, the other says what to do: which sentence is whose is told nowhere.
+    blind = evaluate(Exposure(TOLD[0], 1), visibility=Visibility(task_ids=False, instructions=True))
+    _, agent = live(one(*mute.blocks, blind), Recorder, path=tmp_path / "apart")
+    assert agent.setup.tasks == (TOLD[0].id,) and agent.setup.instructions == {}
     _, agent = live(one(learn(Exposure(COUNT, 1))), Recorder, path=tmp_path / "none")
     assert agent.acted[0][1].instructions is None and agent.setup.instructions == {}
 

@@ -12,6 +12,7 @@ from perdure import registry
 from perdure.agent import Agent
 from perdure.measure.metric import metric
 from perdure.run.executors.serial import Serial
+from perdure.seeds import pack_rng, unpack_rng
 from perdure.suite import Suite
 from perdure.testing import (
     CheckFailed,
@@ -76,6 +77,10 @@ class Forgetful(Good):
         self.seen = 0
 
 
+class Mistyped(Good):
+    memory_scope = "trials"
+
+
 class LearnsInEval(Good):
     def act(self, obs, ctx):
         self.seen += 1
@@ -125,6 +130,7 @@ class NoLoad(Agent):
         (NoSuper, "must call super().__init__(setup)"),
         (Outside, "expected actions from 0 to 3"),
         (NoLoad, "load() is not written"),
+        (Mistyped, "unknown memory_scope 'trials'; did you mean 'trial'"),
     ],
 )
 def test_broken_agents_fail_with_a_useful_sentence(agent, sentence):
@@ -185,6 +191,40 @@ class OutOfSpace(Walk):
         return np.array([1e9]), 0.0, False, False, {}
 
 
+class Saving(Walk):
+    """Ends after nine steps, and can save itself."""
+
+    def reset(self, *, seed=None, options=None):
+        self.steps = 0
+        return super().reset(seed=seed)
+
+    def step(self, action):
+        self.steps += 1
+        obs, reward, *_ = super().step(action)
+        return obs, reward, False, self.steps == 9, {}
+
+    def save_state(self):
+        return {
+            "x": np.array(self.x),
+            "steps": np.array(self.steps),
+            "rng": pack_rng(self.np_random),
+        }
+
+    def load_state(self, state):
+        self.x, self.steps = float(state["x"]), int(state["steps"])
+        self.np_random = unpack_rng(state["rng"])
+
+
+class ForgetsSteps(Saving):
+    def load_state(self, state):
+        super().load_state({**state, "steps": self.steps})
+
+
+class ForgetsDice(Saving):
+    def load_state(self, state):
+        super().load_state({**state, "rng": pack_rng(self.np_random)})
+
+
 class BadReward(Walk):
     def step(self, action):
         return np.array([0.0]), float("nan"), False, False, {}
@@ -205,6 +245,14 @@ def suite_with(cls):
 
 def test_an_honest_suite_passes():
     check_suite(suite_with(Walk))
+    check_suite(suite_with(Saving))
+
+
+def test_an_instruction_that_is_not_in_a_list():
+    suite = suite_with(Walk)
+    suite.instructions = lambda task: "walk on"
+    with pytest.raises(CheckFailed, match=r"gave the text 'walk on', .* give \[text\]"):
+        check_suite(suite)
 
 
 @pytest.mark.parametrize(
@@ -219,6 +267,9 @@ def test_an_honest_suite_passes():
         (LateDice, "first difference at step 1, observation"),
         (OutOfSpace, "the observation at step 1 is outside its space"),
         (BadReward, "the reward at step 1 is nan"),
+        (ForgetsSteps, "saved by save_state() after 4 steps"),
+        (ForgetsSteps, "(first difference at step 9, truncated)"),
+        (ForgetsDice, "(first difference at step 5, observation)"),
     ],
 )
 def test_broken_environments_fail_with_a_useful_sentence(env, sentence):

@@ -19,6 +19,7 @@ class WrappedAgent(Agent):
         self.inner, self.setup = inner, inner.setup
         self.observation_space, self.action_space = inner.observation_space, inner.action_space
         self.learns_from = inner.learns_from  # type: ignore[misc]
+        self.needs_rewards = inner.needs_rewards  # type: ignore[misc]
         self.memory_scope = inner.memory_scope
 
     @property
@@ -74,6 +75,7 @@ class FrozenAgent(WrappedAgent):
     def __init__(self, inner: Agent) -> None:
         super().__init__(inner)
         self.learns_from = ("environments", "data")  # type: ignore[misc]
+        self.needs_rewards = False  # type: ignore[misc]
         self._asked: tuple[Context, Context] | None = None
 
     def _evaluating(self, ctx: Context) -> Context:

@@ -323,4 +323,11 @@ def online_meta_learning(
                 yield learn(Exposure(task, amount, "steps", budget.trial))
                 used += amount
 
-    return Curriculum(name, generate=generate, tasks=tuple(tasks), about=about)
+    return Curriculum(
+        name,
+        generate=generate,
+        tasks=tuple(tasks),
+        shown=(),  # None is known before it comes.
+        least_trial=budget.trial,
+        about=about,
+    )

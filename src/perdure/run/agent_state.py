@@ -13,7 +13,7 @@ from perdure.errors import AgentFault
 from perdure.run.guards import agent_fault
 from perdure.seeds import pack_rng, rng_for, unpack_rng
 from perdure.store import state
-from perdure.types import Array, Block
+from perdure.types import Array
 
 
 class AgentState:
@@ -21,7 +21,8 @@ class AgentState:
 
     ``digest`` and ``contents`` tell during an evaluation how the agent was before it: CRCs of its
     plain arrays, and what its chunked ones held. ``snapshot`` is what an adapt block restores,
-    ``learning_rng`` the agent's own generator while it has another one lent.
+    ``learning_rng`` the agent's own generator while it has another one lent. ``adapted`` is what the
+    agent remembered when the adaptation of an adapt block ended.
     """
 
     def __init__(self, agent: Agent) -> None:
@@ -30,6 +31,7 @@ class AgentState:
         self.contents: dict[str, tuple[Content, ...]] = {}
         self.snapshot: dict[str, Array | ChunkedArray] | None = None
         self.learning_rng: np.random.Generator | None = None
+        self.adapted: dict[str, Array] | None = None
 
     # Evaluation leaves no trace in the agent.
 
@@ -39,25 +41,29 @@ class AgentState:
         if saved is not None:
             self.digest, self.contents = state.digest(_plain(saved)), _contents(saved)
         self.learning_rng = self.agent.rng
-        self.lend_generator(seed, block, phase)
+        self.agent.rng = _evaluation_rng(seed, block, phase)
+        if phase and self.agent.memory_scope == "trial":
+            self.adapted = self._memory()
 
-    def lend_generator(self, seed: int, *place: int) -> None:
-        """Give the agent what it draws from in this place of an evaluation: that of the phase, until
-        that of a group takes its turn. Each has its own, so that none depends on those before."""
-        self.agent.rng = rng_for(seed, "agent in eval", *place)
+    def begin_group(self, seed: int, *place: int) -> None:
+        """Give the agent what it draws from in this group of an evaluation, and, after an adaptation, the
+        memory that this left: no group depends on those before."""
+        self.agent.rng = _evaluation_rng(seed, *place)
+        if self.adapted:
+            self._load_memory({name: np.array(value) for name, value in self.adapted.items()})
 
     def handed_over(self) -> dict[str, Array | ChunkedArray] | None:
         """What another process needs to evaluate the agent as it is now; None if it cannot be saved."""
         saved = self._whole()
         if saved is None:
             return None
-        return saved | self._memory()
+        return saved | (self._memory() if self.adapted is None else self.adapted)
 
     def end_evaluation(self, block: int) -> None:
         """Give the agent its own generator back, and refuse one that has changed."""
         assert self.learning_rng is not None
         self.agent.rng = self.learning_rng
-        self.learning_rng = None
+        self.learning_rng = self.adapted = None
         saved = self._learned()
         if saved is None or self.digest is None:
             return
@@ -113,6 +119,8 @@ class AgentState:
             saved["rng_eval"] = pack_rng(self.agent.rng)
         if self.snapshot is not None:
             saved |= {f"snapshot/{k}": v for k, v in self.snapshot.items()}
+        if self.adapted is not None:
+            saved |= {f"adapted/{k}": v for k, v in self.adapted.items()}
         return saved
 
     def restore(self, arrays: Mapping[str, Any], digest: dict[str, int] | None) -> None:
@@ -121,10 +129,8 @@ class AgentState:
         self.digest = digest
         if digest is not None:
             self.contents = _contents(self._learned() or {})
-        try:
-            self.agent.load_memory(_below("memory/", arrays))
-        except Exception as e:
-            raise agent_fault(self.agent, "load_memory", e) from e
+        self._load_memory(arrays)
+        self.adapted = _below("adapted/", arrays) or None
         if "rng_eval" in arrays:
             self.learning_rng = self.agent.rng
             self.agent.rng = unpack_rng(arrays["rng_eval"])
@@ -156,6 +162,12 @@ class AgentState:
         carried = state.checked(f"{self._name}.memory()", self._call("memory"))
         return {f"memory/{name}": np.array(value) for name, value in carried.items()}
 
+    def _load_memory(self, saved: Mapping[str, Any]) -> None:
+        try:
+            self.agent.load_memory(_below("memory/", saved))
+        except Exception as e:
+            raise agent_fault(self.agent, "load_memory", e) from e
+
     def _call(self, method: str) -> Any:
         try:
             return getattr(self.agent, method)()
@@ -167,14 +179,16 @@ class AgentState:
         return type(self.agent).__name__
 
 
-def tasks_are_independent(agent: Agent, block: Block) -> bool:
+def tasks_are_independent(agent: Agent) -> bool:
     """Whether the evaluation of a task does not depend on those before it in the block: nothing is
-    carried from one to the next. In an adapt block, memory of trials is."""
+    carried from one to the next."""
     if type(agent).memory is not Agent.memory and type(agent).reset_memory is Agent.reset_memory:
         return False
-    return agent.memory_scope == "episode" or (
-        agent.memory_scope == "trial" and block.kind == "eval"
-    )
+    return agent.memory_scope != "block"
+
+
+def _evaluation_rng(seed: int, *place: int) -> np.random.Generator:
+    return rng_for(seed, "agent in eval", *place)
 
 
 def _plain(saved: Mapping[str, Array | ChunkedArray]) -> dict[str, Array]:

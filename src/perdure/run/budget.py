@@ -88,6 +88,8 @@ class Budget:
     phrasings: tuple[str, ...]
     evaluating: bool = False
     """Whether instances are played in turn."""
+    adapted: Mapping[int, int] = field(default_factory=dict)
+    """Which trial of the task comes in the place of some of the first: what their slots adapted to."""
     trials: int = 0
     """Trials begun."""
     episodes: int = 0
@@ -124,11 +126,21 @@ class Budget:
         for n in range(chunk * AHEAD, end):
             own = seed(n)
             if self.trial_seeds is not None:
-                trial = self.trial_seeds.seed(n // per)
+                trial = self.trial_seeds.seed(self._trial(n // per))
             else:
                 trial = own if n % per == 0 else seed(n - n % per)
             found.append(Episode(own, trial, n, n // per if self.evaluating else None))
         return found[place], found[place:]
+
+    def _trial(self, number: int) -> int:
+        """Which of the task's trials comes as this one: what was adapted to where that is known, and all
+        others in order."""
+        if number in self.adapted:
+            return self.adapted[number]
+        other = number - sum(k < number for k in self.adapted)
+        for taken in sorted(set(self.adapted.values())):
+            other += taken <= other
+        return other
 
     @property
     def left(self) -> int | None:

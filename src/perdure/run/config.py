@@ -12,7 +12,7 @@ import gymnasium
 
 from perdure.run.datasets import Datasets
 from perdure.seeds import seed_for
-from perdure.suite import Suite
+from perdure.suite import Suite, phrasings_of
 from perdure.types import Block, Curriculum, Setup, Task
 
 
@@ -77,7 +77,7 @@ class LifetimeConfig:
 
     def phrasings(self, task: Task) -> tuple[str, ...]:
         """The task's instruction in all its phrasings."""
-        return tuple(self.suites[task.suite].instructions(task))
+        return phrasings_of(self.suites[task.suite], task)
 
 
 def stages_of(blocks: Sequence[Block]) -> list[tuple[float, float]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,10 @@ from perdure.arrays import all_finite, leaves
 from perdure.errors import AgentFault, EnvironmentFault
 from perdure.run.boundaries import context_of
 from perdure.run.datasets import Prefetcher
-from perdure.run.guards import action_guard, agent_fault, check_measures
+from perdure.run.guards import ARRAYS, action_guard, agent_fault, check_measures
 from perdure.run.runner import Experience, Loop, Place, shared_fraction
 from perdure.seeds import rng_for
+from perdure.spaces import space_leaves
 from perdure.suite import Data
 from perdure.types import Array, Context, Examples, Exposure
 
@@ -31,6 +32,8 @@ class _Feed:
         self.per_epoch = -(-self.examples // self.size)
         whole = exposure.amount if exposure.unit == "batches" else exposure.amount * self.per_epoch
         self.total, self.shown = whole, 0
+        self.checked = False
+        """Whether a minibatch was found to be of the observation space."""
         self._orders: dict[int, Array] = {}
 
     def upcoming(self, ahead: int) -> Array | None:
@@ -105,6 +108,9 @@ class DataRunner:
         feed.shown += 1
         n = len(batch)
         self._check(batch, e, number)
+        if not feed.checked:
+            self._check_space(batch, e, number)
+            feed.checked = True
         ctx = self._context(j, n, number)
         measures: Mapping[str, float] | None
         if self.learning:
@@ -157,6 +163,20 @@ class DataRunner:
                     f"data of {e.task.id}, batch {number}: expected finite {what}, got NaN or infinity"
                 )
 
+    def _check_space(self, batch: Examples, e: Exposure, number: int) -> None:
+        """Inputs must have the parts and shapes of the observation space; of sequences, at every step."""
+        space = self.loop.config.observation_space
+        expected, found = space_leaves(space), leaves(batch.inputs)
+        where = f"data of {e.task.id}, batch {number}: expected inputs in {space}, got"
+        if expected.keys() != found.keys():
+            raise EnvironmentFault(f"{where} {_listed(found)} in place of {_listed(expected)}")
+        for name, part in expected.items():
+            shape = np.shape(found[name])[1:]
+            if isinstance(part, ARRAYS) and part.shape not in (shape, shape[1:]):
+                raise EnvironmentFault(
+                    f"{where} {name or 'an array'} of shape {shape} for each example in place of {part.shape}"
+                )
+
     def _score(self, batch: Examples, ctx: Context) -> dict[str, float]:
         """Accuracy (of several choices at once, over all of them), or mean squared error; of
         sequences, over all their steps."""
@@ -186,3 +206,7 @@ class DataRunner:
     def fractions(self) -> list[tuple[Exposure, float]]:
         """How much of each exposure is done."""
         return [(f.exposure, f.shown / f.total) for f in self.feeds]
+
+
+def _listed(parts: Iterable[str]) -> str:
+    return ", ".join(name or "an array" for name in sorted(parts)) or "nothing"

@@ -14,7 +14,7 @@ from perdure.errors import EnvironmentFault
 from perdure.run.boundaries import context_of
 from perdure.run.budget import Budget, Slot
 from perdure.run.guards import Observer, action_guard, agent_fault, stack_actions
-from perdure.run.memories import Beginnings
+from perdure.run.memories import Beginnings, adapted_trials
 from perdure.run.repeat import EACH
 from perdure.run.runner import Loop, Place, shared_fraction
 from perdure.run.vector import Environments
@@ -41,6 +41,7 @@ class EnvRunner:
         self.taking = getattr(type(self.agent), method) is not getattr(Agent, method)
         """Whether the agent cares what happened; one that only acts is told nothing."""
         suites = [job.suites[e.task.suite] for e in exposures]
+        adapted = adapted_trials({} if self.learning else loop.adapted, exposures, n)
         self.budgets = [
             Budget(
                 e,
@@ -49,6 +50,7 @@ class EnvRunner:
                 job.phrasings(e.task),
                 # What is adapted to is drawn, and what is evaluated then is the same.
                 place.block.kind == "eval",
+                adapted[j],
             )
             for j, (e, s) in enumerate(zip(exposures, suites, strict=True))
         ]
@@ -63,7 +65,8 @@ class EnvRunner:
         self.recorder = None if self.learning else loop.recorder
         self.offered = 0 if loop.repeater is not None else EACH
         """Episodes that were offered to be played again."""
-        self.beginnings = Beginnings(self.agent, place, exposures, n)
+        carried = {j * n + i for j, trials in enumerate(adapted) for i in trials}
+        self.beginnings = Beginnings(self.agent, exposures, len(self.slots), carried)
         self.taken = 0
         """Vector steps since budgets were last looked at."""
 
@@ -190,7 +193,7 @@ class EnvRunner:
         numbers = [s.number for s in slots]
         remember = [self._played(s) for s in slots]
         ctx = self._context(slots)
-        self.beginnings.reset_memories()
+        self.beginnings.reset_memories(numbers)
         mine: Any = slice(None) if n == len(self.slots) else ctx.slots
         obs = self._current(slots)
         horizon, self.taken, over, stale = self._horizon(slots), 0, False, True
@@ -242,7 +245,7 @@ class EnvRunner:
                     return
                 if began:
                     obs, over, stale = self._renewed(slots, following, began), False, True
-                    self.beginnings.reset_memories()
+                    self.beginnings.reset_memories(numbers)
                     if self.phrased:
                         ctx = self._context(slots)
                 horizon = self._horizon(slots)

@@ -25,7 +25,7 @@ from perdure.run.guards import exit_fault
 from perdure.run.messages import receive, receive_arrays, send
 from perdure.run.mixing import check_lifetime
 from perdure.run.plan import load_plan
-from perdure.run.runner import Runner
+from perdure.run.runner import Runner, last_trials
 from perdure.run.signals import die_with_parent, leave
 from perdure.run.transcript import TranscribingLoop, Transcript
 from perdure.store.urls import place
@@ -58,7 +58,7 @@ class EvalWorker:
         self.state.restore(arrays, None)
         self.state.begin_evaluation(self.config.seed, number, told["phase"])
         self.groups = phases[told["phase"]]
-        kept = (told["films"], told["repeats"])
+        kept = (told["films"], told["repeats"], last_trials(told["adapted"]))
         self.loop = TranscribingLoop(self.config, self.agent, *kept, self._beat)
 
     def evaluate(self, numbers: list[int]) -> None:

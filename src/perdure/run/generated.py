@@ -25,6 +25,18 @@ def checked_choice(agent: Agent, picked: Any, choice: BlockChoice) -> int:
     return int(picked)
 
 
+def check_named(curriculum: Curriculum, choice: BlockChoice, number: int, hidden: bool) -> None:
+    """CurriculumError if an agent would be told by a choice what is hidden from it: options name their
+    tasks, and results are asked for by task."""
+    shows = all(phase.visibility.task_ids for b in choice.options for phase in b.phases)
+    if hidden or not shows:
+        raise CurriculumError(
+            f"curriculum {curriculum.name}, generated block {number}: the agent is to choose among tasks whose "
+            "ids are hidden from it, and a choice names them: show them (no --hide-tasks, "
+            "Visibility(task_ids=True)), or let the curriculum decide"
+        )
+
+
 def check_generated(curriculum: Curriculum, item: Any, number: int, allowed: set[str]) -> None:
     """CurriculumError unless a generated item is a block that the curriculum could have."""
     where = f"curriculum {curriculum.name}, generated block {number}"

@@ -9,29 +9,26 @@ from typing import Any
 import numpy as np
 
 from perdure.agent import Agent
-from perdure.errors import AgentFault
+from perdure.errors import AgentFault, UnknownName
 from perdure.names import join_task_id
 from perdure.run.agent_state import AgentState
 from perdure.run.boundaries import Group, groups_of, tasks_end, tell
 from perdure.run.config import LifetimeConfig
 from perdure.run.eval_pool import EvalPool
-from perdure.run.generated import check_generated, checked_choice
+from perdure.run.generated import check_generated, check_named, checked_choice
 from perdure.run.guards import agent_fault, check_measures
 from perdure.run.memories import reset_memory
 from perdure.run.progress import BEAT, Progress
 from perdure.run.pruning import PruningGate
 from perdure.run.repeat import Repeater
 from perdure.run.results import RunningResults
-from perdure.run.runner import Experience, Place, Runner
+from perdure.run.runner import Experience, LastTrials, Place, Runner, last_trials
 from perdure.run.split import can_be_split, evaluate_again, evaluate_split
 from perdure.run.transcript import runner_for
 from perdure.run.video import Recorder
 from perdure.store.log import LifetimeLog
 from perdure.store.rows import MEASURES, Row, params_json
-from perdure.types import (
-    Block,
-    BlockChoice,
-)
+from perdure.types import SCOPES, Block, BlockChoice
 
 _Columns = tuple[int, bool, str, bool, int, str, str, str]
 """Of a row: block, deployed, kind, learning, exposure, task, variant and params."""
@@ -70,6 +67,9 @@ class LifetimeLoop:
             raise AgentFault(
                 f"{type(agent).__name__}.__init__ must call super().__init__(setup), which sets rng"
             )
+        if agent.memory_scope not in SCOPES:
+            refused = UnknownName("memory_scope", str(agent.memory_scope), SCOPES)
+            raise AgentFault(f"{type(agent).__name__}: {refused} (one of {', '.join(SCOPES)})")
         self.state = AgentState(agent)
         self._placed: tuple[Any, Any, _Columns | None] = (None, None, None)
         self.position: tuple[int, int, int] = (0, 0, 0)
@@ -79,6 +79,7 @@ class LifetimeLoop:
         self.pending: list[Row] = []
         self.measures: dict[str, list[float]] = {}
         self.choices: list[int] = []
+        self.adapted: LastTrials = {}
         self.next_beat = self.next_show = 0.0
         self._counts = gate is not None or config.curriculum.generate is not None
         """Whether anybody asks for the results so far."""
@@ -136,6 +137,8 @@ class LifetimeLoop:
             measures.get("loss"),
             more or None,
         )
+        if place.adapts and experience.trial_seed is not None:
+            self.adapted[experience.slot] = (experience.exposure.task.key, experience.trial)
         self.exp += 1
         self.pending.append(row)
         if self._counts:
@@ -247,6 +250,7 @@ class LifetimeLoop:
 
     def _choose(self, choice: BlockChoice, nth: int, number: int) -> Block:
         if nth == len(self.choices):
+            check_named(self.config.curriculum, choice, number, self.config.hide_tasks)
             try:
                 picked = self.agent.choose(choice.options, self.results.until(number))
             except Exception as e:
@@ -271,6 +275,7 @@ class LifetimeLoop:
             self._phase(groups, here)
         if block.kind == "adapt":
             self.state.end_adapt()
+            self.adapted = {}
         self.position = (number, len(places) - 1, 0)
         self._event("leave", "block", every)
 
@@ -319,7 +324,7 @@ class LifetimeLoop:
         (place, exposures), here = group, [group]
         if resume is None:
             if not place.learning:
-                self.state.lend_generator(self.config.seed, *place.address)
+                self.state.begin_group(self.config.seed, *place.address)
             if enters:
                 self._event("enter", "task", here)
             self._event("enter", "variant", here)
@@ -362,6 +367,8 @@ class LifetimeLoop:
             "measures": self.measures,
             "digest": self.state.digest,
         }
+        if self.adapted:
+            position["adapted"] = list(self.adapted.items())
         if self.recorder is not None:
             self.log.show(self.pending)  # Films take their time.
             self.recorder.save(self.exp, lambda: self.beat(runner, done=runner is None))
@@ -376,6 +383,7 @@ class LifetimeLoop:
         self.state.restore(arrays, position["digest"])
         self.exp, self.learned = position["exp"], position["learned"]
         self.choices = list(position["choices"])
+        self.adapted = last_trials(position.get("adapted", ()))
         self.measures = {k: list(v) for k, v in position["measures"].items()}
         inner = {k[6:]: v for k, v in arrays.items() if k.startswith("inner/")}
         return {"place": position["place"], "inner": position["inner"], "arrays": inner}

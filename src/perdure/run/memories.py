@@ -9,7 +9,7 @@ import numpy as np
 
 from perdure.agent import Agent
 from perdure.run.guards import agent_fault
-from perdure.run.runner import Place
+from perdure.run.runner import LastTrials
 from perdure.types import Array, Exposure
 
 
@@ -17,10 +17,13 @@ class Beginnings:
     """Of the slots of a group: which begin an episode or a trial, and whose memory is to be reset."""
 
     def __init__(
-        self, agent: Agent, place: Place, exposures: Sequence[Exposure], per_exposure: int
+        self,
+        agent: Agent,
+        exposures: Sequence[Exposure],
+        slots: int,
+        carried: set[int],
     ) -> None:
         self.agent = agent
-        slots = len(exposures) * per_exposure
         self.episode_start: Array = np.ones(slots, bool)
         # Where every episode is a trial of its own, one array serves both.
         self.trials = any(e.episodes_per_trial > 1 for e in exposures)
@@ -28,7 +31,8 @@ class Beginnings:
         self.begun: list[int] = []
         """Slots whose memory is to be reset before the next step."""
         self.remembers = type(agent).reset_memory is not Agent.reset_memory
-        self.carried = _carried(place, exposures, per_exposure)
+        self.carried = carried
+        """Slots whose first trial here is the one they played last."""
 
     def begin(self, slot: int, episode: int, per_trial: int) -> None:
         """An episode begins, which may begin a trial, and may be where the slot's memory ends."""
@@ -50,11 +54,12 @@ class Beginnings:
         if self.trials:
             self.trial_start[slots] = False
 
-    def reset_memories(self) -> None:
-        """Let the agent forget what it carried for slots where something new begins."""
-        if self.begun:
-            reset_memory(self.agent, self.begun)
-            self.begun = []
+    def reset_memories(self, acting: Sequence[int]) -> None:
+        """Let the agent forget what it carried for those of the slots that act now where something new
+        begins. A slot whose budget ends before it acts keeps what it carries."""
+        if due := [slot for slot in self.begun if slot in acting]:
+            reset_memory(self.agent, due)
+            self.begun = [slot for slot in self.begun if slot not in acting]
 
     def save(self) -> dict[str, Any]:
         """All of it, as plain values."""
@@ -72,19 +77,18 @@ class Beginnings:
         self.begun, self.carried = list(saved["begun"]), set(saved["carried"])
 
 
-def _carried(place: Place, exposures: Sequence[Exposure], per_exposure: int) -> set[int]:
-    """Slots whose first trial here is the one they played last: those of an adapt block's
-    evaluation, if it is of the tasks that were adapted to."""
-    block = place.block
-    if block.kind != "adapt" or place.learning:
-        return set()
-    first = place.first_exposure
-    same = [
-        j
+def adapted_trials(
+    last: LastTrials, exposures: Sequence[Exposure], per_exposure: int
+) -> list[dict[int, int]]:
+    """For each exposure, of its slots that adapted to its task last: to which of the task's trials."""
+    return [
+        {
+            i: last[j * per_exposure + i][1]
+            for i in range(per_exposure)
+            if last.get(j * per_exposure + i, ("", 0))[0] == e.task.key
+        }
         for j, e in enumerate(exposures)
-        if first + j < len(block.exposures) and block.exposures[first + j].task == e.task
     ]
-    return {j * per_exposure + i for j in same for i in range(per_exposure)}
 
 
 def reset_memory(agent: Agent, slots: Sequence[int]) -> None:

@@ -253,19 +253,31 @@ def make_plan(
             continue  # A fault of its own: its lifetimes will say so, the others run.
         _check_offers(label, agent, offers, spec.curriculum)
         _check_trials(label, agent, curriculum)
+        _check_rewards(label, agent, curriculum)
     return plan
 
 
 def _check_trials(label: str, agent: Any, curriculum: Curriculum) -> None:
     """SpecError if the trials that an agent learns from are too short for it."""
-    least = getattr(agent, "least_trial", 1)
-    learned = [e for b in curriculum.fixed if b.kind == "learn" for e in b.exposures]
-    shortest = min((e.episodes_per_trial for e in learned), default=least)
-    if shortest < least:
+    least, shortest = getattr(agent, "least_trial", 1), curriculum.least_trial
+    if shortest is not None and shortest < least:
         raise SpecError(
             f"agent {label} learns from trials of at least {least} episodes, but {curriculum.name} has trials of "
-            f"{shortest}: give it longer ones (trial=… of most curricula), or the agent fewer shots"
+            f"{shortest}: give it longer ones (trial={least} of most curricula), or the agent fewer shots"
         )
+
+
+def _check_rewards(label: str, agent: Any, curriculum: Curriculum) -> None:
+    """SpecError if rewards are hidden where an agent learns that needs them."""
+    for number, block in enumerate(curriculum.fixed):
+        for phase in block.phases if getattr(agent, "needs_rewards", False) else ():
+            driven = not all(e.on_data for e in phase.exposures)
+            if phase.learning and driven and phase.visibility.rewards is False:
+                raise SpecError(
+                    f"agent {label} learns from rewards, but {curriculum.name} hides them in block {number} "
+                    f"({block.kind}): show them there (Visibility(rewards=None)), or take an agent that learns "
+                    "without"
+                )
 
 
 def _check_offers(label: str, agent: Any, offers: set[str], curriculum: str) -> None:

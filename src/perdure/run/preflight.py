@@ -29,7 +29,7 @@ from perdure.policies.openpi import OURS
 from perdure.run.plan import Plan
 from perdure.run.vector import reset_env
 from perdure.seeds import Address
-from perdure.suite import Episode
+from perdure.suite import Episode, phrasings_of
 from perdure.types import Task
 
 KEYS = (
@@ -60,7 +60,7 @@ def preflight(plan: Plan, label: str) -> list[str]:
     rows = (
         {k: v[None] for k, v in obs.items()} if isinstance(obs, Mapping) else np.asarray(obs)[None]
     )
-    words = next(iter(suite.instructions(task)), "")
+    words = next(iter(phrasings_of(suite, task)), "")
     view = agent.interface.view(rows, 0, prompt=words, first=True, task=task.id)
     told, chunk = _asked(agent, view)
     given = _given(agent, view, task)

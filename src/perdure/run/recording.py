@@ -22,7 +22,7 @@ from perdure.run.validate import ground_of
 from perdure.run.vector import reset_env
 from perdure.seeds import Address
 from perdure.specs import Spec
-from perdure.suite import Episode, Suite
+from perdure.suite import Episode, Suite, phrasings_of
 from perdure.types import Context, Curriculum, Exposure, Setup, Task, evaluate
 
 
@@ -36,7 +36,7 @@ def setup_for(task: Task, curriculum: Curriculum) -> tuple[Setup, Suite]:
 
 def context_for(task: Task, suite: Suite, first: bool) -> Context:
     """The context in which an agent acts alone."""
-    said = tuple(suite.instructions(task))[:1] or None
+    said = phrasings_of(suite, task)[:1] or None
     return Context(
         "eval", False, 0, (task.id,), np.array([0]), np.array([first]), instructions=said
     )
@@ -78,7 +78,7 @@ def recorded(
         env.close()
         looking.close()
     rewards, ends, cuts, successes = (np.array(column) for column in zip(*told, strict=True))
-    words = next(iter(suite.instructions(shown)), shown.id)
+    words = next(iter(phrasings_of(suite, shown)), shown.id)
     about = {"task_id": shown.id, "episode": episode.number}
     return DatasetEpisode(
         _stacked(views),

@@ -7,9 +7,9 @@ runner its place, and takes its rows, measures, counts and commits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from perdure.types import Array, Block, Exposure, Visibility
 
@@ -41,6 +41,11 @@ class Place:
         return (self.number, self.phase, self.group)
 
     @property
+    def adapts(self) -> bool:
+        """Whether it is adapted to what comes here."""
+        return self.learning and self.block.kind == "adapt"
+
+    @property
     def shows_rewards(self) -> bool:
         """Whether the agent sees rewards here."""
         shown = self.visibility.rewards
@@ -65,6 +70,15 @@ class Experience(NamedTuple):
     measures: Mapping[str, float | None]
 
 
+LastTrials: TypeAlias = dict[int, tuple[str, int]]
+"""For each slot that adapted in a block: the key of the task, and which of its trials, it played last."""
+
+
+def last_trials(saved: Iterable[tuple[int, tuple[str, int]]]) -> LastTrials:
+    """The items of :data:`LastTrials`, as plain JSON values, put together again."""
+    return {slot: (key, trial) for slot, (key, trial) in saved}
+
+
 class Loop(Protocol):
     """What a runner may ask of the lifetime's loop."""
 
@@ -73,6 +87,8 @@ class Loop(Protocol):
     recorder: Recorder | None
     repeater: Repeater | None
     next_beat: float
+    adapted: LastTrials
+    """In an adapt block; empty elsewhere."""
 
     @property
     def experiences(self) -> int:

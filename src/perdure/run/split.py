@@ -32,7 +32,7 @@ def visits(groups: Sequence[Group]) -> list[list[int]]:
 
 def can_be_split(agent: Agent, groups: Sequence[Group]) -> bool:
     """Whether some processes may share these groups of an evaluation."""
-    return len(visits(groups)) > 1 and tasks_are_independent(agent, groups[0][0].block)
+    return len(visits(groups)) > 1 and tasks_are_independent(agent)
 
 
 def evaluate_split(
@@ -57,6 +57,7 @@ def evaluate_split(
         "block": place.block.to_json(),
         "films": loop.recorder is not None,
         "repeats": loop.repeater is not None,
+        "adapted": list(loop.adapted.items()),
     }
     waiting = TranscriptRunner(loop, groups[0], Transcript(), shown=(place, fractions))
 
@@ -77,6 +78,6 @@ def evaluate_again(
     """Evaluate a group in this process, of which so many steps and rows were ``told`` before: they came
     from a process that evaluated it elsewhere, and there is no episode to go on with."""
     films, repeats = loop.recorder is not None, loop.repeater is not None
-    inner = TranscribingLoop(loop.config, loop.agent, films, repeats, loop.beat)
+    inner = TranscribingLoop(loop.config, loop.agent, films, repeats, loop.adapted, loop.beat)
     transcript = inner.visit(loop.state, group, enters, leaves)
     TranscriptRunner(loop, group, transcript, told).run()

@@ -23,7 +23,7 @@ from perdure.run.env_runner import EnvRunner
 from perdure.run.guards import ARRAYS, Observer
 from perdure.run.progress import BEAT
 from perdure.run.repeat import Repeater
-from perdure.run.runner import Experience, Loop, Place, Runner
+from perdure.run.runner import Experience, LastTrials, Loop, Place, Runner
 from perdure.run.vector import pack_actions, unpack_actions
 from perdure.run.video import Recorder
 from perdure.suite import Episode
@@ -55,9 +55,10 @@ class TranscribingLoop:
         agent: Agent,
         films: bool,
         repeats: bool,
+        adapted: LastTrials,
         beat: Callable[[Runner], None],
     ) -> None:
-        self.config, self.agent, self._beat = config, agent, beat
+        self.config, self.agent, self.adapted, self._beat = config, agent, adapted, beat
         self.recorder: Any = _Writer(self, "film") if films else None
         self.repeater: Any = _Writer(self, "seen") if repeats else None
         self.observer = Observer(config.observation_space, "environment")
@@ -70,7 +71,7 @@ class TranscribingLoop:
         there if this raises."""
         self.transcript = Transcript()
         (place, exposures), here = group, [group]
-        state.lend_generator(self.config.seed, *place.address)
+        state.begin_group(self.config.seed, *place.address)
         if enters:
             tell(self.agent, self.config, place.number, "enter", "task", here)
         tell(self.agent, self.config, place.number, "enter", "variant", here)

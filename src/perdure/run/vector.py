@@ -17,7 +17,7 @@ from gymnasium import spaces
 from perdure.errors import EnvironmentFault, PerdureError
 from perdure.run.guards import Observer, check_flag, check_reward, place_of
 from perdure.spaces import joined
-from perdure.suite import OF_SLOTS, BatchedEnv, Episode, Suite
+from perdure.suite import OF_SLOTS, BatchedEnv, Episode, Suite, is_restorable
 from perdure.types import Array, Task
 
 MOST_ACTIONS = 1_000_000
@@ -141,8 +141,8 @@ class Singles:
 
     def state_of(self, slot: int) -> Any:
         """The environment itself, if it can save itself."""
-        inner = self.envs[slot].unwrapped
-        return inner if hasattr(inner, "save_state") and hasattr(inner, "load_state") else None
+        env = self.envs[slot]
+        return env.unwrapped if is_restorable(env) else None
 
     def close(self) -> None:
         """Close them all; one that raises does not keep the others open."""

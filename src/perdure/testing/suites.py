@@ -15,7 +15,7 @@ from perdure.registry import entries, is_suite, suite_of
 from perdure.run.validate import validate
 from perdure.seeds import seed_for
 from perdure.specs import Spec
-from perdure.suite import OF_SLOTS, BatchedEnv, Data, Episode, Suite
+from perdure.suite import OF_SLOTS, BatchedEnv, Data, Episode, Suite, is_restorable, phrasings_of
 from perdure.testing.report import CheckFailed, global_rng_untouched
 from perdure.types import Curriculum, Task
 
@@ -86,6 +86,10 @@ def _task_problems(suite: Suite, task: Task) -> list[str]:
         observation_space, action_space = suite.spaces(task)
     except Exception as e:
         return [f"{task.id}: spaces() raised {type(e).__name__}: {e}"]
+    try:
+        phrasings_of(suite, task)
+    except Exception as e:
+        problems.append(f"{task.id}: instructions: {e}")
     offers = 0
     try:
         data = suite.data(task, True)
@@ -172,10 +176,39 @@ def _honesty(suite: Suite, task: Task, observation_space: Any, action_space: Any
             if not all(isinstance(f, (bool, np.bool_)) for f in (terminated, truncated)):
                 problems.append(f"{task.id}: terminated and truncated must be bools (step {t})")
                 break
+        problems += _restored_problems(suite, task, first, actions, told, reference)
     finally:
         first.close()
         second.close()
     return problems
+
+
+def _restored_problems(
+    suite: Suite, task: Task, env: Any, actions: list[Any], told: Any, reference: list[Step]
+) -> list[str]:
+    """Where an environment can save itself: saved in mid-episode and loaded into another one, as by who
+    resumes there, it must go on with the same episode."""
+    if not is_restorable(env):
+        return []
+    done = (len(reference) - 1) // 2
+    _play(env, 11, actions[:done], told)
+    inner: Any = env.unwrapped
+    saved = {name: np.array(value) for name, value in inner.save_state().items()}
+    other = suite.env(task)
+    try:
+        _play(other, 11, [], told)
+        inner = other.unwrapped
+        inner.load_state(saved)
+        where = _difference(reference[done + 1 :], _steps(other, actions[done:]), done + 1)
+    finally:
+        other.close()
+    if where is None:
+        return []
+    return [
+        f"{task.id}: saved by save_state() after {done} steps and brought back by load_state() in another "
+        f"environment, the episode went on otherwise (first difference at {where}): they must hold "
+        "all that its steps depend on, wrappers' counts too"
+    ]
 
 
 PLAN = ((0,), (0, 1), (1, 2, 0), (2, 1), (0, 2))
@@ -259,7 +292,12 @@ def _play(
     env: Any, seed: int, actions: list[Any], options: dict[str, Any] | None = None
 ) -> list[Step]:
     obs, _ = env.reset(seed=seed) if options is None else env.reset(seed=seed, options=options)
-    out: list[Step] = [(_copy(obs), 0.0, False, False)]
+    return [(_copy(obs), 0.0, False, False), *_steps(env, actions)]
+
+
+def _steps(env: Any, actions: list[Any]) -> list[Step]:
+    """Steps until an episode ends."""
+    out: list[Step] = []
     for action in actions:
         obs, reward, terminated, truncated, _ = env.step(action)
         out.append((_copy(obs), reward, terminated, truncated))
@@ -272,11 +310,11 @@ def _copy(obs: Any) -> Any:
     return map_leaves(lambda part: np.array(part) if isinstance(part, np.ndarray) else part, obs)
 
 
-def _difference(a: list[Any], b: list[Any]) -> str | None:
-    for t, (x, y) in enumerate(zip(a, b, strict=False)):
+def _difference(a: list[Any], b: list[Any], first: int = 0) -> str | None:
+    for t, (x, y) in enumerate(zip(a, b, strict=False), first):
         for name, u, v in zip(
             ("observation", "reward", "terminated", "truncated"), x, y, strict=True
         ):
             if not same_leaves(u, v):
                 return f"step {t}, {name}"
-    return None if len(a) == len(b) else f"step {min(len(a), len(b))}, the length"
+    return None if len(a) == len(b) else f"step {first + min(len(a), len(b))}, the length"

@@ -79,6 +79,7 @@ class DQNAgent(TorchLearner):
     """
 
     learns_from = ("environments",)
+    needs_rewards = True
     reads, acts_in = ALL, JOINT
     replayable = True
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {

@@ -98,6 +98,7 @@ class MAMLAgent(TorchAgent):
 
     net: AdaptablePolicy
     learns_from = ("environments",)
+    needs_rewards = True
     reads, acts_in = FLAT, POLICIES
     memory_scope = "trial"
     needs_trials = True

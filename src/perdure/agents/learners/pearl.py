@@ -94,6 +94,7 @@ class PEARLAgent(TorchLearner):
     """
 
     learns_from = ("environments",)
+    needs_rewards = True
     reads, acts_in = FLAT, BOUNDED
     sequences = True
     memory_scope = "trial"

@@ -112,6 +112,7 @@ class PPOAgent(TorchLearner):
     """
 
     learns_from = ("environments",)
+    needs_rewards = True
     reads, acts_in = ALL, POLICIES
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {

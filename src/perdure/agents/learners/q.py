@@ -24,6 +24,7 @@ class QAgent(Agent):
     """
 
     learns_from = ("environments",)
+    needs_rewards = True
     reads, acts_in = ALL, JOINT
 
     def __init__(

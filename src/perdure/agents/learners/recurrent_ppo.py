@@ -99,6 +99,7 @@ class RecurrentPPOAgent(TorchLearner):
     """
 
     learns_from = ("environments",)
+    needs_rewards = True
     reads, acts_in = ALL, POLICIES
     sequences = True
     net: RecurrentActorCritic

@@ -94,6 +94,7 @@ class SACAgent(TorchLearner):
     """
 
     learns_from = ("environments",)
+    needs_rewards = True
     reads, acts_in = ALL, BOUNDED
     replayable = rows_tell_task = True
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {

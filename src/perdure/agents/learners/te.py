@@ -115,6 +115,7 @@ class TEAgent(TorchLearner):
     """
 
     learns_from = ("environments",)
+    needs_rewards = True
     reads, acts_in = FLAT, POLICIES
     needs_task_ids = True
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {

@@ -68,6 +68,7 @@ class TRPOAgent(TorchAgent):
     """
 
     learns_from = ("environments",)
+    needs_rewards = True
     reads, acts_in = ALL, POLICIES
     closed = (
         "a step of trust-region optimisation is found by conjugate gradients and a line search, "

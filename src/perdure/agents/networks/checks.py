@@ -76,10 +76,15 @@ def _listed(kinds: Iterable[str]) -> str:
 
 def transitions_of(agent: str, batch: Batch) -> tuple[Transitions, Array]:
     """The transitions of a learning batch, and their rewards."""
-    if not isinstance(batch, Transitions) or batch.rewards is None:
+    if not isinstance(batch, Transitions):
         raise AgentFault(
             f"{agent} learns from rewards, got {type(batch).__name__} without them: expose it to "
             "episodes or steps, or use a learner for labelled data"
+        )
+    if batch.rewards is None:
+        raise AgentFault(
+            f"{agent} learns from rewards, and the block hides them: show them there "
+            "(Visibility(rewards=None)), or take an agent that learns without"
         )
     return batch, batch.rewards
 

@@ -237,6 +237,7 @@ class ComposedAgent(Agent):
         learner.strategy = strategy
         self.boundary = TaskBoundary()
         self.learns_from = learner.learns_from  # type: ignore[misc]
+        self.needs_rewards = learner.needs_rewards  # type: ignore[misc]
         self.memory_scope = learner.memory_scope
 
     @property

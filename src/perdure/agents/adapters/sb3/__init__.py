@@ -19,9 +19,10 @@ from perdure.agents.adapters.sb3.offpolicy import OffPolicy
 from perdure.agents.adapters.sb3.onpolicy import OnPolicy
 from perdure.agents.adapters.sb3.saved import digest, read_model
 from perdure.agents.adapters.sb3.state import pack_model, unpack_model
+from perdure.agents.networks.checks import transitions_of
 from perdure.errors import AgentFault, SpecError
 from perdure.seeds import pack_rng, seed_for, unpack_rng
-from perdure.types import Array, Batch, Context, Setup, State, Transitions
+from perdure.types import Array, Batch, Context, Setup, State
 
 EXPLORING = 100_000
 """Steps after which schedules end for algorithms whose exploration follows one, as DQN's does."""
@@ -54,6 +55,7 @@ class SB3Agent(Agent):
     """
 
     learns_from = ("environments",)
+    needs_rewards = True
 
     def __init__(
         self,
@@ -118,16 +120,15 @@ class SB3Agent(Agent):
         return np.asarray(actions).astype(space.dtype, copy=False)
 
     def learn(self, batch: Batch, ctx: Context) -> dict[str, float] | None:
-        if not isinstance(batch, Transitions) or batch.rewards is None:
-            raise AgentFault(NO_DATA)
+        moves, rewards = transitions_of("sb3", batch)
         if self.frozen:
             return None
-        ended = batch.terminated | batch.truncated
+        ended = moves.terminated | moves.truncated
         outcome = StepOutcome(
-            batch.rewards.astype(np.float32),
+            rewards.astype(np.float32),
             ended,
-            batch.truncated & ~batch.terminated,
-            self._observations(batch.next_obs),
+            moves.truncated & ~moves.terminated,
+            self._observations(moves.next_obs),
         )
         return self._train() if self.host.take(ctx.slots, outcome) else None
 
