@@ -11,7 +11,10 @@ from perdure.registry import curriculum
 from perdure.run.plan import make_plan
 from perdure.run.spec import RunSpec
 from perdure.show.report import data, load
+from perdure.show.report.matrices import per_task
+from perdure.show.summary import by_task
 from perdure.specs import Spec
+from perdure.store.run import Run
 
 pytest.importorskip("torch")
 pytest.importorskip("metaworld")
@@ -139,3 +142,21 @@ def test_meta_learners_through_tasks_in_turn(tmp_path):
     for life in study.results.lifetimes:
         defined = {name for name, score in life.scores.items() if not np.isnan(score.value)}
         assert {"l2m.bt", "cw.forgetting"} <= defined, (life.agent, sorted(defined))
+
+
+def test_goals_are_shown_as_the_task_they_are_of(tmp_path):
+    """However many of them are adapted to: a hundred panels would show none. Metrics read each of them."""
+    curriculum = (
+        "toy/online-navigation,tasks=2,steps=60,chunk=60,trial=2,shots=1,goals=5,threshold=0"
+    )
+    perdure.experiment(curriculum, ["random"], executor="serial", out=str(tmp_path / "run"))
+    study = load([tmp_path / "run"], list(registry.metrics().values()))
+    (scores,) = study.scores("meta.after").values()
+    assert len(scores.per_task) == 2 * 5 and len(study.tasks) == 2
+    shown = {r["task"]: r["value"] for r in per_task(study, "meta.after")}
+    assert set(shown) == set(study.tasks)
+    for task, value in shown.items():
+        own = [v for goal, v in scores.per_task.items() if goal.startswith(f"{task}@")]
+        assert len(own) == 5 and value == pytest.approx(np.mean(own))
+    sheet = by_task(Run(tmp_path / "run"))
+    assert sheet.head == ["agent", "task 1", "task 2"]

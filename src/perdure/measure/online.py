@@ -8,60 +8,46 @@ dearer task."""
 from __future__ import annotations
 
 from math import nan
-from typing import TypeAlias
 
 import numpy as np
 
 from perdure.arrays import mean
 from perdure.measure.metric import LifetimeData, Moment, Score, metric
-from perdure.names import without_variant
 from perdure.store.history import History
-
-Ints: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
-
-
-def turns(history: History) -> tuple[list[str], Ints]:
-    """The tasks, and which of them each row is of."""
-    learned = np.unique(history.task[history.learning & ~history.adapt]).tolist()
-    names = [t if c in learned else without_variant(t) for c, t in enumerate(history.tasks)]
-    tasks = list(dict.fromkeys(names))
-    return tasks, np.array([tasks.index(n) for n in names], int)[history.task]
 
 
 def steps_by_task(history: History) -> dict[str, float]:
     """The steps that the agent learned in, and adapted in to one goal, by task in the order they came."""
-    mine = history.learning & ~history.before
-    tasks, of = turns(history)
+    mine, together = history.learning & ~history.before, history.renamed(history.goals)
     out = {}
-    for code in dict.fromkeys(of[mine].tolist()):
-        own = mine & (of == code)
+    for code in dict.fromkeys(together.task[mine].tolist()):
+        own = mine & (together.task == code)
         adapted = own & history.adapt
         goals = max(len(np.unique(history.task[adapted])), 1)
         learned = history.steps[own & ~history.adapt].sum()
-        out[tasks[code]] = float(learned + history.steps[adapted].sum() / goals)
+        out[together.tasks[code]] = float(learned + history.steps[adapted].sum() / goals)
     return out
 
 
 def _why_not(history: History) -> str:
     """Why tasks did not come one by one; empty if they did."""
-    tasks, of = turns(history)
-    task = of[history.learning & ~history.before]
+    history = history.renamed(history.goals)
+    task = history.task[history.learning & ~history.before]
     came = task[np.append(True, task[1:] != task[:-1])] if len(task) else task
     different = len(set(came.tolist()))
     if different < 2:
         return "fewer than two tasks were learned"
     if len(came) > different:
         code = next(c for c in came if (came == c).sum() > 1)
-        return f"{tasks[code]} came more than once: defined for tasks that come one by one"
+        return f"{history.tasks[code]} came more than once: defined for tasks that come one by one"
     return ""
 
 
 def came_online(history: History) -> bool:
     """Whether tasks came one by one and all that were learned were adapted to as well."""
-    mine = history.learning & ~history.before
-    _, of = turns(history)
-    learned = set(of[mine & ~history.adapt].tolist())
-    tested = set(of[mine & history.adapt].tolist())
+    mine, task = history.learning & ~history.before, history.renamed(history.goals).task
+    learned = set(task[mine & ~history.adapt].tolist())
+    tested = set(task[mine & history.adapt].tolist())
     return bool(learned) and learned <= tested and not _why_not(history)
 
 
@@ -76,8 +62,8 @@ def steps(life: LifetimeData) -> Score:
     if reason := _why_not(h):
         return Score(nan, reason=reason)
     per = steps_by_task(h)
-    tasks, of = turns(h)
-    first = {t: int(h.block[h.learning & ~h.before & (of == tasks.index(t))][0]) for t in per}
+    together, mine = h.renamed(h.goals), h.learning & ~h.before
+    first = {t: int(h.block[mine & (together.task == together.tasks.index(t))][0]) for t in per}
     moments = tuple(Moment(first[t], t, value) for t, value in per.items())
     return Score(mean(list(per.values())), per, over_time=moments)
 

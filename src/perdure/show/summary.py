@@ -7,9 +7,9 @@ from math import isnan
 
 import numpy as np
 
-from perdure.measure.kept import kept, verdict
 from perdure.measure import meta, online
-from perdure.measure.matrix import Matrix
+from perdure.measure.kept import kept, verdict
+from perdure.measure.matrix import Matrix, evaluation_matrix
 from perdure.measure.metric import MEASURE_BOUNDS, LifetimeData, Metric, estimate
 from perdure.measure.stats import Estimate, mean_interval
 from perdure.measure.summary import metrics
@@ -116,7 +116,12 @@ def by_task(run: Run) -> Sheet:
     measure, found, _ = _lives(run)
     if any(online.came_online(life.history) for lives in found.values() for life in lives):
         return _steps_by_place(found)
-    groups = {agent: [life.matrix for life in lives] for agent, lives in found.items()}
+    every = [life.history for lives in found.values() for life in lives]
+    goals = {goal: task for history in every for goal, task in history.goals.items()}
+    groups = {
+        agent: [evaluation_matrix(life.history.renamed(goals), measure) for life in lives]
+        for agent, lives in found.items()
+    }
     title = f"{measure} on each task (columns) after each evaluation (rows)"
     tasks = next(iter(groups.values()))[0].tasks if groups else ()
     words, labels = ["agent", "after learning"], task_labels(tasks)
