@@ -123,8 +123,8 @@ class Study:
             pair for f in self.folders for b in stored_blocks(f.curriculum) for pair in b.purposes
         ]
         taught = {e.task: None for what, e in plan if what == "learning"}
-        every = learned | taught | seen | {e.task: None for _, e in plan}
-        return tuple(dict.fromkeys(self.goals.get(t, t) for t in every))
+        named = learned | taught | seen | {e.task: None for _, e in plan}
+        return tuple(dict.fromkeys(self.goals.get(t, t) for t in named))
 
     @cached_property
     def task_styles(self) -> dict[str, Style]:
