@@ -8,6 +8,7 @@ from gymnasium import spaces
 
 from perdure.agents.learners.maml import MAMLAgent
 from perdure.agents.networks.adaptable import rows_at
+from perdure.agents.networks.meta_gradient import outer_gradient
 from perdure.agents.networks.trust_region import flat_gradient
 from perdure.errors import AgentFault, SpecError
 from perdure.testing import check_agent
@@ -56,6 +57,37 @@ def in_double(agent, stages):
     return [
         {k: v.double() if v.is_floating_point() else v for k, v in data.items()} for data in stages
     ]
+
+
+@pytest.mark.parametrize("hidden", [(6,), (5, 7, 4)])
+def test_the_outer_gradient_that_is_written_out_is_autograds(hidden):
+    """Some ratios are beyond the clip, some episodes shorter than others; spreads differ."""
+    agent = agent_of(hidden=hidden, clip=0.1)
+    play(agent, 4)
+    play(agent, 4, length=5, seed=1)
+    stages = stages_of(agent)
+    with torch.no_grad():
+        for k, w in enumerate(agent.weights):
+            w += 0.2 * torch.randn(w.shape, generator=torch.Generator().manual_seed(k))
+        ratios = agent.ratios(stages)
+    assert 0.1 < float(((ratios - 1).abs() > 0.1).float().mean()) < 0.95
+    expected = flat_gradient(agent.objective(stages), agent.weights) * len(stages[0]["obs"])
+    settings = agent.settings
+    assert agent.written_out
+    with torch.no_grad():
+        value, found = outer_gradient(agent.weights, stages, settings.inner_lr, settings.clip)
+    together = torch.cat([g.flatten() for g in found])
+    assert together.numpy() == pytest.approx(expected.numpy(), rel=1e-5, abs=1e-5)
+    assert float(value) == pytest.approx(
+        len(stages[0]["obs"]) * float(agent.objective(stages).detach()), abs=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    "settings", [{"inner_steps": 2}, {"layer_norm": True}, {"outer": "trpo"}, {"actions": ARMS}]
+)
+def test_what_is_not_written_out_is_left_to_autograd(settings):
+    assert not agent_of(**settings).written_out
 
 
 @pytest.mark.parametrize("inner_steps", [1, 2])

@@ -367,7 +367,7 @@ def test_protocols_say_what_the_papers_say():
     names = {e.task.name for e in learn.exposures}
     assert not names & {b.exposures[0].task.name for b in probes}
     assert not meta.shown_tasks and not learn.visibility.task_ids
-    assert learn.exposures[0].episodes_per_trial == 10
+    assert learn.exposures[0].episodes_per_trial == 20
     assert all(e.amount == e.episodes_per_trial for b in probes for e in (*b.exposures, *b.then))
     assert all(b.then_visibility.rewards for b in probes)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any
 
 from perdure.errors import CurriculumError
@@ -293,7 +294,7 @@ def meta_learning(
 
 def online_meta_learning(
     name: str,
-    tasks: Sequence[Task],
+    tasks: Sequence[tuple[Task, Sequence[Task]]],
     budget: MetaBudget,
     *,
     threshold: float,
@@ -303,30 +304,34 @@ def online_meta_learning(
 ) -> Curriculum:
     """Tasks come one by one (Finn et al., 2019), and each should take less than the last.
 
-    A task that has just come is adapted to in ``shots`` episodes and evaluated. If it is not mastered by
-    that, its ``measure`` below the threshold, it is learned in chunks of steps, and adapted to again after
-    each, until it is or until its ``steps`` are used up. Then the next one comes. All adaptations to a
-    task are to the same hidden goal, one that a lifetime draws for the task.
+    Beside each task are its tests: goals of it that are held out, each a variant. A task that has just come
+    is tested: each of these goals is adapted to in ``shots`` episodes, evaluated and forgotten again. If
+    the task is not mastered by that, the mean ``measure`` over goals below the threshold, it is learned in
+    chunks of steps, and tested again after each, until it is or until its ``steps`` are used up. Then the
+    next one comes. No task says who it is, neither where it is learned nor where it is tested.
     """
     if not 1 <= chunk <= budget.steps:
         raise CurriculumError(f"{name}: need 1 <= chunk <= steps, got {chunk} and {budget.steps}")
 
     def generate() -> BlockGenerator:
-        for task in tasks:
+        for task, tests in tasks:
             used = 0
             while True:
-                results: ResultsSoFar = yield budget.adapting(task)
-                score = results.mean(measure, task=task.id, block=-1, learning=False)
-                if score >= threshold or used >= budget.steps:
+                scores = []
+                for test in tests:
+                    results: ResultsSoFar = yield budget.adapting(test)
+                    scores.append(results.mean(measure, task=test.id, block=-1, learning=False))
+                if fmean(scores) >= threshold or used >= budget.steps:
                     break
                 amount = min(chunk, budget.steps - used)
-                yield learn(Exposure(task, amount, "steps", budget.trial))
+                exposure = Exposure(task, amount, "steps", budget.trial)
+                yield learn(exposure, visibility=UNNAMED)
                 used += amount
 
     return Curriculum(
         name,
         generate=generate,
-        tasks=tuple(tasks),
+        tasks=tuple(t for task, tests in tasks for t in (task, *tests)),
         shown=(),  # None is known before it comes.
         least_trial=budget.trial,
         about=about,

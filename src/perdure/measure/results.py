@@ -12,6 +12,7 @@ from perdure.measure.kept import KeptAgent, kept
 from perdure.measure.l2m import reference
 from perdure.measure.matrix import Matrix
 from perdure.measure.metric import MEASURE_BOUNDS, LifetimeData, Metric, Score, estimate
+from perdure.measure.online import came_online
 from perdure.measure.sources import Found, Source
 from perdure.measure.stats import Bounds, Estimate
 from perdure.measure.summary import distinct, headline
@@ -277,7 +278,8 @@ def measure_paper(
         )  # fmt: skip
     tasks = dict.fromkeys(task for history in lives for task in history.tasks)
     adapted = any(history.adapt.any() for history in lives)
-    leads = tuple(m.name for m in headline(metrics, tasks, adapted))
+    online = any(map(came_online, lives))
+    leads = tuple(m.name for m in headline(metrics, tasks, adapted, online))
     marks = marked(lifetimes, histories)
     chance = list(dict.fromkeys(life.agent for life in lifetimes if life.chance))
     return Results(

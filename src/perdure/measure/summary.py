@@ -159,13 +159,21 @@ ADAPTED = ("meta.after", "meta.before")
 """What leads where tasks are adapted to, and no benchmark of theirs says what does."""
 
 
-def headline(known: Sequence[Metric], tasks: Iterable[str], adapted: bool = False) -> list[Metric]:
+ONLINE = ("online.steps", "online.speedup")
+"""What leads before that where tasks came one by one, each until it was mastered."""
+
+
+def headline(
+    known: Sequence[Metric], tasks: Iterable[str], adapted: bool = False, online: bool = False
+) -> list[Metric]:
     """What a first table shows of these metrics: those above, then what the tasks' own benchmarks lead
-    with, then L2M's core. Where tasks were adapted to, first what looks there: nothing else does."""
+    with, then L2M's core. Where tasks were adapted to, first what looks there: nothing else does; and
+    before it, of online meta-learning, how long each task took."""
     found = benchmarks_of(known, tasks)
     own = (n for b in found for n in b.leads)
     by_name = {m.name: m for m in known}
     first = ([b.adapted for b in found if b.adapted] or ADAPTED) if adapted else ()
+    first = [*(ONLINE if online else ()), *first]
     wanted = dict.fromkeys([*first, *(m.name for m in metrics), *own, *CORE])
     return [by_name[n] for n in wanted if n in by_name]
 

@@ -263,7 +263,8 @@ def _check_trials(label: str, agent: Any, curriculum: Curriculum) -> None:
     if shortest is not None and shortest < least:
         raise SpecError(
             f"agent {label} learns from trials of at least {least} episodes, but {curriculum.name} has trials of "
-            f"{shortest}: give it longer ones (trial={least} of most curricula), or the agent fewer shots"
+            f"{shortest}: give it longer ones (trial={2 * (least - 1)} has as many again after those it adapts to), or "
+            "the agent fewer shots"
         )
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isnan
 
 import numpy as np
 
+from perdure.measure import meta, online
 from perdure.measure.kept import kept, verdict
-from perdure.measure.matrix import Matrix
-from perdure.measure.metric import MEASURE_BOUNDS, LifetimeData, estimate
+from perdure.measure.matrix import Matrix, evaluation_matrix
+from perdure.measure.metric import MEASURE_BOUNDS, LifetimeData, Metric, estimate
 from perdure.measure.stats import Estimate, mean_interval
 from perdure.measure.summary import metrics
 from perdure.names import listed
@@ -32,14 +33,24 @@ def _lives(run: Run) -> tuple[str, dict[str, list[LifetimeData]], set[str]]:
     return measure, lives, {agent for agent, records in code.items() if among(records)}
 
 
+def _leading(lives: Iterable[LifetimeData]) -> tuple[Metric, ...]:
+    """What the table shows: of tasks that came one by one how long each took, of what was adapted to how
+    well it was done, and what was kept."""
+    histories = [life.history for life in lives]
+    first = online.metrics if any(map(online.came_online, histories)) else ()
+    adapted = (meta.before, meta.after) if any(h.adapt.any() for h in histories) else ()
+    return (*first, *adapted, *metrics)
+
+
 def summarise(run: Run) -> tuple[Sheet, dict[str, dict[str, float]]]:
     """A table of agents with means over lifetimes, and the same numbers."""
     measure, lives, mixed = _lives(run)
     bounds = MEASURE_BOUNDS.get(measure)
+    leading = _leading(life for mine in lives.values() for life in mine)
     found = {
         agent: {
             m.name: estimate([m(life) for life in mine], bounds=m.bounds_with(measure))
-            for m in metrics
+            for m in leading
         }
         | {
             "before": mean_interval([life.matrix.initial() for life in mine], bounds=bounds),
@@ -47,7 +58,7 @@ def summarise(run: Run) -> tuple[Sheet, dict[str, dict[str, float]]]:
         }
         for agent, mine in lives.items()
     }
-    heads = {m.name: f"{m.title.lower()} {ARROWS[m.better]}" for m in metrics}
+    heads = {m.name: f"{m.title.lower()} {ARROWS[m.better]}" for m in leading}
     heads |= {"before": "before learning", "acquired": "right after learning"}
     learned = any(life.history.learned_tasks for mine in lives.values() for life in mine)
     shown = [
@@ -61,11 +72,13 @@ def summarise(run: Run) -> tuple[Sheet, dict[str, dict[str, float]]]:
     title = f"{run.spec['curriculum']}: {measure}, mean [95% interval] over lifetimes"
     sheet = Sheet(title, ["agent", "n", *(heads[c] for c in shown)], words=["agent"])
     chance = _chance(lives)
+    first = next((m for m in leading if m.name in shown), leading[0])
 
     def place(agent: str) -> tuple[bool, bool, float]:
-        """The best at the end first; then those without a value, then chance."""
-        value = found[agent]["summary.final"].value
-        return agent in chance, isnan(value), 0.0 if isnan(value) else -value
+        """The best first; then those without a value, then chance."""
+        value = found[agent][first.name].value
+        value = value if first.better == "lower" else -value
+        return agent in chance, isnan(value), 0.0 if isnan(value) else value
 
     for agent in sorted(found, key=place):
         cells = (_cell(found[agent][c]) for c in shown)
@@ -98,9 +111,17 @@ def _cell(e: Estimate) -> str:
 
 
 def by_task(run: Run) -> Sheet:
-    """For each agent: score on each task after each learned task, mean over lifetimes."""
+    """For each agent: score on each task after each learned task, mean over lifetimes; of tasks that came
+    one by one the steps that each took."""
     measure, found, _ = _lives(run)
-    groups = {agent: [life.matrix for life in lives] for agent, lives in found.items()}
+    if any(online.came_online(life.history) for lives in found.values() for life in lives):
+        return _steps_by_place(found)
+    every = [life.history for lives in found.values() for life in lives]
+    goals = {goal: task for history in every for goal, task in history.goals.items()}
+    groups = {
+        agent: [evaluation_matrix(life.history.renamed(goals), measure) for life in lives]
+        for agent, lives in found.items()
+    }
     title = f"{measure} on each task (columns) after each evaluation (rows)"
     tasks = next(iter(groups.values()))[0].tasks if groups else ()
     words, labels = ["agent", "after learning"], task_labels(tasks)
@@ -120,6 +141,21 @@ def by_task(run: Run) -> Sheet:
             before, names = len(past), [labels.get(task, task) for task in fresh] or names
             cells = ["–" if isnan(v) else f"{v:.2f}" for v in values[i]]
             sheet.rows.append((agent if i == 0 else "", listed(names) or "–", *cells))
+    return sheet
+
+
+def _steps_by_place(found: Mapping[str, Sequence[LifetimeData]]) -> Sheet:
+    """In the order that tasks came in, which differs between lifetimes."""
+    steps = {
+        agent: [list(online.steps_by_task(life.history).values()) for life in lives]
+        for agent, lives in found.items()
+    }
+    most = max(len(life) for lives in steps.values() for life in lives)
+    heads = [f"task {k + 1}" for k in range(most)]
+    sheet = Sheet("steps that each task took, mean over lifetimes", ["agent", *heads], ["agent"])
+    for agent, lives in steps.items():
+        came = ([life[k] for life in lives if k < len(life)] for k in range(most))
+        sheet.rows.append((agent, *(f"{np.mean(own):.0f}" if own else "–" for own in came)))
     return sheet
 
 

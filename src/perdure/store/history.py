@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from perdure.arrays import Array
 from perdure.errors import StoreError, UnknownName
-from perdure.names import join_task_id
+from perdure.names import join_task_id, without_variant
 from perdure.store import rows
 from perdure.store.code import Record
 from perdure.store.log import Lifetime
@@ -88,6 +88,22 @@ class History:
         mask = self.learning & ~self.adapt & ~self.before
         codes, first = np.unique(self.task[mask], return_index=True)
         return tuple(self.tasks[c] for c in codes[np.argsort(first)])
+
+    @property
+    def goals(self) -> dict[str, str]:
+        """What is adapted to and never learned: goals of a test task, with the task they are variants of."""
+        learned = set(self.task[self.learning & ~self.adapt].tolist())
+        adapted = set(self.task[self.adapt].tolist())
+        return {self.tasks[c]: without_variant(self.tasks[c]) for c in adapted - learned}
+
+    def renamed(self, tasks: Mapping[str, str]) -> History:
+        """The same with other names for some tasks; those of one name become one."""
+        names = [tasks.get(t, t) for t in self.tasks]
+        if names == list(self.tasks):
+            return self
+        found = tuple(dict.fromkeys(names))
+        place = np.array([found.index(n) for n in names], self.task.dtype)
+        return replace(self, tasks=found, task=place[self.task])
 
     def only(self, mask: Array) -> History:
         """The history of some experiences."""

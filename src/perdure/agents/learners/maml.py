@@ -22,6 +22,7 @@ from perdure.agents.networks.adaptable import (
 from perdure.agents.networks.checks import transitions_of
 from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import Minibatch, TorchAgent, network, pack, unpack
+from perdure.agents.networks.meta_gradient import outer_gradient
 from perdure.agents.networks.policies import policy_for
 from perdure.agents.networks.settings import Ranges, TorchSettings
 from perdure.agents.networks.tensors import CACHE, to_array, to_float, to_tensor
@@ -133,6 +134,9 @@ class MAMLAgent(TorchAgent):
         )
         self.weights: Weights = list(self.net.parameters())
         self.optimizer = s.make_optimizer(self.net.parameters()) if s.outer == "ppo" else None
+        gaussian = self.net.spread and s.inner_steps == 1 and not s.layer_norm
+        self.written_out = gaussian and s.outer == "ppo"
+        """Whether the outer gradient needs no autograd."""
         self.trials: list[Trial] = []
         """Trials that are over and not yet learned from."""
         self.learned: Measures | None = None
@@ -337,16 +341,33 @@ class MAMLAgent(TorchAgent):
         layers stay in a core's cache: more at a time save operations, and then cost more than that."""
         assert self.optimizer is not None
         tasks, rows = stages[-1]["log_prob"].shape
-        at_once = max(1, CACHE // (rows * max(self.settings.hidden)))
+        room = 2 * CACHE if self.written_out else CACHE
+        at_once = max(1, room // (rows * max(self.settings.hidden)))
         self.optimizer.zero_grad()
         total = 0.0
         for first in range(0, tasks, at_once):
             some = [{n: v[first : first + at_once] for n, v in stage.items()} for stage in stages]
-            value = self.objective(some) * (len(some[0]["obs"]) / tasks)
-            (-value).backward()  # type: ignore[no-untyped-call]
-            total += to_float(value)
+            total += self._ascend(some) / tasks
+        for w in self.weights:
+            assert w.grad is not None
+            w.grad.div_(-tasks)
         self.optimizer.step()
         return total
+
+    def _ascend(self, stages: Sequence[Minibatch]) -> float:
+        """Add the objective's gradient, summed over tasks, to what the weights have of it; the same sum of the
+        objective."""
+        s = self.settings
+        if not self.written_out:
+            value = self.objective(stages) * len(stages[0]["obs"])
+            value.backward()  # type: ignore[no-untyped-call]
+            return to_float(value)
+        with torch.no_grad():
+            value, found = outer_gradient(self.weights, stages, s.inner_lr, s.clip)
+            for w, g in zip(self.weights, found, strict=True):
+                assert w.grad is not None
+                w.grad += g
+        return to_float(value)
 
     def predict(self, batch: Minibatch) -> Tensor:
         """What the policy says that all trials begin with."""

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from perdure.arrays import mean
+from perdure.measure.metric import Score
 from perdure.measure.stats import mean_interval
 from perdure.show.report.numbers import LEVEL, Record, band, estimate
 from perdure.show.report.study import Study
@@ -105,13 +107,21 @@ def per_task(study: Study, metric: str) -> list[Record]:
     scores, bounds = study.scores(metric), study.results.bounds.get(metric)
     out = []
     for agent in study.agents:
-        found = [scores[n].per_task for n in study.of_agent(agent) if n in scores]
+        found = [_by_task(study, scores[n]) for n in study.of_agent(agent) if n in scores]
         for task in _in_order(study, found):
             values = [per.get(task, np.nan) for per in found]
             if not all(isnan(v) for v in values):
                 place = {"metric": metric, "agent": agent, "task": task}
                 out.append(place | estimate(mean_interval(values, LEVEL, bounds)))
     return out
+
+
+def _by_task(study: Study, score: Score) -> dict[str, float]:
+    """A lifetime's score by task, the mean over its goals where it has such."""
+    groups: dict[str, list[float]] = {}
+    for task, value in score.per_task.items():
+        groups.setdefault(study.goals.get(task, task), []).append(value)
+    return {task: mean(values) for task, values in groups.items()}
 
 
 def per_stage(study: Study, metric: str) -> list[Record]:

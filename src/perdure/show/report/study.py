@@ -16,6 +16,7 @@ from perdure.measure.matrix import Matrix, evaluation_matrix
 from perdure.measure.metric import MEASURE_BOUNDS, Metric, Score
 from perdure.measure.outlines import stored_blocks
 from perdure.measure.results import Results, measure_paper
+from perdure.names import without_variant
 from perdure.show.colours import Style, agent_styles, task_styles
 from perdure.show.report.timeline import Schedule, Timeline, budgets, schedules, timeline
 from perdure.store.history import History, common_measure
@@ -79,7 +80,7 @@ class Study:
     lifetimes: tuple[LifetimeSummary, ...]
     """All that began, experts too."""
     histories: Mapping[str, History]
-    """Of the lifetimes that were measured, by name."""
+    """Of the lifetimes that were measured, by name; as what is shown, goals of a test task together."""
     unfinished: Mapping[str, History]
     """What there is of lifetimes that did not end; in no number, and in no mean."""
     results: Results
@@ -87,6 +88,9 @@ class Study:
     lacking: Mapping[str, str] = field(default_factory=dict)
     """What the numbers are without, and why: lifetimes planned, begun or damaged, and folders that
     are none."""
+    goals: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What is adapted to and never learned is a goal of a test task, of which there may be hundreds: which
+    task each is shown as."""
 
     @cached_property
     def by_name(self) -> dict[str, LifetimeSummary]:
@@ -120,7 +124,8 @@ class Study:
             pair for f in self.folders for b in stored_blocks(f.curriculum) for pair in b.purposes
         ]
         taught = {e.task: None for what, e in plan if what == "learning"}
-        return tuple(learned | taught | seen | {e.task: None for _, e in plan})
+        named = learned | taught | seen | {e.task: None for _, e in plan}
+        return tuple(dict.fromkeys(self.goals.get(t, t) for t in named))
 
     @cached_property
     def task_styles(self) -> dict[str, Style]:
@@ -208,6 +213,8 @@ def load(
             continue
         (histories if life.status == "done" else unfinished)[life.name] = history
     results = measure_paper(histories, options, metrics, failed)
+    shown = tuple(_folder(f, la, found[la]) for f, la in zip(folders, labels, strict=True))
+    goals = _goals([*histories.values(), *unfinished.values()], shown)
     lacking = {
         f"{label}/{s.name}" if len(found) > 1 else s.name: s.problem
         for label, one in found.items()
@@ -216,19 +223,30 @@ def load(
     }
     lacking |= results.failed
     return Study(
-        tuple(_folder(f, la, found[la]) for f, la in zip(folders, labels, strict=True)),
+        shown,
         tuple(
             replace(life, status="not measured", error=lacking[life.name])
             if life.name in lacking and life.status == "done"
             else life
             for life in lifetimes
         ),
-        {n: h for n, h in histories.items() if n not in results.failed},
-        unfinished,
+        {n: h.renamed(goals) for n, h in histories.items() if n not in results.failed},
+        {n: h.renamed(goals) for n, h in unfinished.items()},
         results,
         tuple(metrics),
         lacking,
+        goals,
     )
+
+
+def _goals(histories: Sequence[History], folders: Sequence[Folder]) -> dict[str, str]:
+    """Goals of test tasks, in what happened and in what is planned."""
+    planned = [b for f in folders for b in stored_blocks(f.curriculum)]
+    learned = {e.task for b in planned if b.kind == "learn" for e in b.exposures}
+    learned |= {t for h in histories for t in h.learned_tasks}
+    goals = {t for h in histories for t in h.goals}
+    goals |= {e.task for b in planned if b.kind == "adapt" for e in b.exposures}
+    return {t: without_variant(t) for t in goals - learned}
 
 
 def _all_lifetimes(

@@ -19,6 +19,7 @@ episodes to adapt in, is evaluated, and what it taught is taken back.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from perdure.curricula import (
     MetaBudget,
@@ -122,10 +123,10 @@ def _meta_learning(
         steps: int = 2_000_000,
         rounds: int = 1,
         shots: int = 10,
-        episodes: int = 3,
+        episodes: int = 1,
         goals: int = GOALS,
         goal_seed: int = 0,
-        trial: int = 10,
+        trial: int = 20,
         horizon: int | None = None,
         seen: Seen = NOTHING_ELSE,
     ) -> Curriculum:
@@ -143,10 +144,10 @@ def ml1(
     steps: int = 2_000_000,
     rounds: int = 1,
     shots: int = 10,
-    episodes: int = 3,
+    episodes: int = 1,
     goals: int | None = None,
     goal_seed: int = 0,
-    trial: int = 10,
+    trial: int = 20,
     horizon: int | None = None,
     seen: Seen = NOTHING_ELSE,
 ) -> Curriculum:
@@ -165,26 +166,27 @@ def online(
     steps: int = 500_000,
     chunk: int = 50_000,
     shots: int = 10,
-    episodes: int = 10,
+    episodes: int = 1,
+    goals: int = 10,
     threshold: float = 0.8,
     goal_seed: int = 0,
-    trial: int = 10,
+    trial: int = 20,
     horizon: int | None = None,
     seed: int = 0,
     seen: Seen = NOTHING_ELSE,
 ) -> Curriculum:
     """Online meta-learning: tasks come one by one, in another order in each lifetime, each until its
-    success after adapting is at least the threshold or its steps are used up. Goals are hidden."""
-    params = preset_of("online", preset)
-    params |= {"goals": "set", "benchmark_seed": goal_seed, "hide_goal": True}
-    params |= seen
-    if horizon is not None:
-        params["horizon"] = horizon
+    success after adapting, over held-out goals, is at least the threshold or its steps are used up.
+    Goals are hidden."""
+    params = _hidden_goals("online", preset, goals, goal_seed, horizon, seen)
     names = known("online", tasks)
     came = [names[k] for k in rng_for(seed, "online").permutation(len(names))]
     return online_meta_learning(
         "metaworld/online",
-        [task_named(n, benchmark="MT1", **params) for n in came],
+        [
+            (task_named(n, benchmark="ML1-train", **params), _held_out(n, "ML1", goals, params))
+            for n in came
+        ],
         MetaBudget(steps, trial=trial, shots=shots, episodes=episodes),
         threshold=threshold,
         chunk=chunk,
@@ -323,21 +325,31 @@ def _meta(
     horizon: int | None,
     seen: Seen,
 ) -> Curriculum:
-    params = {**preset_of(name, preset), **seen}
-    if not 1 <= goals <= GOALS:
-        raise CurriculumError(f"metaworld/{name}: goals must be from 1 to {GOALS}, got {goals}")
-    params |= {"goals": "set", "benchmark_seed": goal_seed, "hide_goal": True}
-    if horizon is not None:
-        params["horizon"] = horizon
+    params = _hidden_goals(name, preset, goals, goal_seed, horizon, seen)
     benchmark = name.upper()
     tasks = [task_named(n, benchmark=f"{benchmark}-train", **params) for n in known(name, train)]
-    # To adapt is to find out where one goal is, so each goal is a variant and a block of its own.
-    tests = [
-        Task("metaworld", n, f"goal{g}", {"benchmark": f"{benchmark}-test", "goal": g, **params})
-        for n in known(name, test)
+    tests = [t for n in known(name, test) for t in _held_out(n, benchmark, goals, params)]
+    return meta_learning(f"metaworld/{name}", tasks, tests, budget, about_of(CURRICULA[name]))
+
+
+def _hidden_goals(
+    name: str, preset: str, goals: int, goal_seed: int, horizon: int | None, seen: Seen
+) -> dict[str, Any]:
+    """Parameters of tasks whose official goals are not shown."""
+    if not 1 <= goals <= GOALS:
+        raise CurriculumError(f"metaworld/{name}: goals must be from 1 to {GOALS}, got {goals}")
+    params = {**preset_of(name, preset), **seen}
+    params |= {"goals": "set", "benchmark_seed": goal_seed, "hide_goal": True}
+    return params if horizon is None else {**params, "horizon": horizon}
+
+
+def _held_out(name: str, benchmark: str, goals: int, params: Mapping[str, Any]) -> Sequence[Task]:
+    """Test goals of a task. To adapt is to find out where one goal is, so each is a variant and a block of
+    its own."""
+    return [
+        Task("metaworld", name, f"goal{g}", {"benchmark": f"{benchmark}-test", "goal": g, **params})
         for g in range(goals)
     ]
-    return meta_learning(f"metaworld/{name}", tasks, tests, budget, about_of(CURRICULA[name]))
 
 
 def _in_turn(

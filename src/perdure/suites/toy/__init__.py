@@ -11,6 +11,7 @@ drift               continuing: follow a drifting target forever                
 recall              name a cue that was seen some steps ago: needs memory           return 1
 hidden-goal         which arm pays is hidden and stays for a trial: needs trials    see HiddenGoal
 navigation          walk to a goal that a trial hides                               see Navigation
+navigation-{e,ne,…} the same, all goals in one of eight directions                  return −2
 bernoulli           arms pay with chances that a trial hides                        see Bernoulli
 mass                push a mass whose answer to a push a trial hides                see Mass
 signed-reach        as reach, with a number and a picture as observations (Dict)    return 0
@@ -45,7 +46,7 @@ from perdure.suites.toy.envs import (
     SignedReach,
     Told,
 )
-from perdure.suites.toy.families import Bernoulli, Mass, Navigation
+from perdure.suites.toy.families import DIRECTIONS, Bernoulli, Mass, Navigation
 from perdure.types import Curriculum, Task
 
 ENVS: dict[str, tuple[type[gymnasium.Env[Any, Any]], dict[str, Any]]] = {
@@ -57,6 +58,7 @@ ENVS: dict[str, tuple[type[gymnasium.Env[Any, Any]], dict[str, Any]]] = {
     "recall": (Recall, {}),
     "hidden-goal": (HiddenGoal, {}),
     "navigation": (Navigation, {}),
+    **{f"navigation-{d}": (Navigation, {"towards": d}) for d in DIRECTIONS},
     "bernoulli": (Bernoulli, {}),
     "mass": (Mass, {}),
     "signed-reach": (SignedReach, {}),

@@ -17,6 +17,9 @@ from gymnasium import spaces
 from perdure.seeds import rng_for
 from perdure.types import Array
 
+DIRECTIONS = ("e", "ne", "n", "nw", "w", "sw", "s", "se")
+"""Of navigation's goals, counter-clockwise."""
+
 
 class Family(gymnasium.Env[Array, Any]):
     """Episodes of ``horizon`` steps, of which those of one trial share what was drawn for them."""
@@ -56,19 +59,26 @@ class Navigation(Family):
 
     A step goes 0.2 at most, into any direction; the reward is minus the distance that is left. Who
     knows the goal returns −Σ max(0, 1 − 0.2 k) = −2. Who does not can do no better than stay at the origin, since the mean distance to a circle is
-    least in its middle: −15.
+    least in its middle: −15. ``towards`` one of eight directions, goals are within half a right angle around it.
     """
 
     SPEED = 0.2
     adapted, unadapted = -2.0, -15.0
 
-    def __init__(self, horizon: int = 15, instance: int | None = None) -> None:
+    def __init__(
+        self, horizon: int = 15, instance: int | None = None, towards: str | None = None
+    ) -> None:
         super().__init__(horizon, instance)
+        if towards is not None and towards not in DIRECTIONS:
+            raise ValueError(f"towards must be one of {', '.join(DIRECTIONS)}, got {towards!r}")
+        self.towards = towards
         self.observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float32)
         self.action_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
 
     def begin(self, rng: np.random.Generator) -> Array:
         angle = rng.uniform(0, 2 * np.pi)
+        if self.towards is not None:
+            angle = (angle + (2 * DIRECTIONS.index(self.towards) - 1) * np.pi) / len(DIRECTIONS)
         self.goal = np.array([np.cos(angle), np.sin(angle)])
         self.at = np.zeros(2)
         return self.at.astype(np.float32)

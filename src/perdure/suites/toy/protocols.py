@@ -9,6 +9,7 @@ from perdure import curricula
 from perdure.errors import CurriculumError
 from perdure.seeds import rng_for
 from perdure.suites.toy.envs import ARMS
+from perdure.suites.toy.families import DIRECTIONS
 from perdure.types import (
     Curriculum,
     Exposure,
@@ -168,30 +169,44 @@ def meta_mass(
 def online_navigation(
     steps: int = 20_000,
     chunk: int = 2000,
-    tasks: int = 10,
-    trial: int = 4,
+    tasks: int = len(DIRECTIONS),
+    trial: int = 10,
     shots: int = 3,
-    episodes: int = 10,
+    episodes: int = 1,
+    goals: int = 10,
     threshold: float = -8.0,
     seed: int = 0,
 ) -> Curriculum:
-    """Online meta-learning: hidden goals come one by one, each until its return after adapting is
-    at least the threshold."""
-    came = rng_for(seed, "online").permutation(tasks)
-    goals = [Task("toy", "navigation", f"goal{k}", {"instance": int(k)}) for k in came]
+    """Online meta-learning: the eight parts of the circle that hides goals come one by one, each until the
+    return after adapting to held-out goals is at least the threshold."""
+    title = "toy/online-navigation"
+    if not 1 <= tasks <= len(DIRECTIONS):
+        raise CurriculumError(f"{title}: tasks must be from 1 to {len(DIRECTIONS)}, got {tasks}")
+    came = rng_for(seed, "online").permutation(len(DIRECTIONS))[:tasks]
+    names = [f"navigation-{DIRECTIONS[k]}" for k in came]
     budget = curricula.MetaBudget(steps, trial=trial, shots=shots, episodes=episodes)
     return curricula.online_meta_learning(
-        "toy/online-navigation", goals, budget, threshold=threshold, measure="return", chunk=chunk
+        title,
+        [(Task("toy", name), _held_out(title, name, goals)) for name in names],
+        budget,
+        threshold=threshold,
+        measure="return",
+        chunk=chunk,
     )
 
 
 def _family(name: str, steps: int, trial: int, shots: int, episodes: int, goals: int) -> Curriculum:
     title = f"toy/meta-{'bandit' if name == 'bernoulli' else name}"
-    if goals < 1:
-        raise CurriculumError(f"{title}: goals must be at least 1, got {goals}")
-    tests = [Task("toy", name, f"test{k}", {"instance": k}) for k in range(goals)]
+    tests = _held_out(title, name, goals)
     budget = curricula.MetaBudget(steps, trial=trial, shots=shots, episodes=episodes)
     return curricula.meta_learning(title, [Task("toy", name)], tests, budget)
+
+
+def _held_out(title: str, name: str, goals: int) -> list[Task]:
+    """Instances of a family to adapt to."""
+    if goals < 1:
+        raise CurriculumError(f"{title}: goals must be at least 1, got {goals}")
+    return [Task("toy", name, f"test{k}", {"instance": k}) for k in range(goals)]
 
 
 def signed_reach(steps: int = 3000, episodes: int = 5, picture: bool = True) -> Curriculum:
