@@ -84,6 +84,40 @@ def test_lerobots_files_are_as_documented(written, episodes):
     assert np.allclose(rows[1]["stats/action/mean"], episodes[1].actions.mean(0))
 
 
+def test_lerobots_files_are_those_of_its_layout_and_no_others(written):
+    """Files, keys and columns of version 3.0, each by its name."""
+    found = {p.relative_to(written).as_posix() for p in written.rglob("*") if p.is_file()}
+    assert found == {
+        "meta/info.json", "meta/stats.json", "meta/tasks.parquet",
+        "meta/episodes/chunk-000/file-000.parquet", "data/chunk-000/file-000.parquet",
+    }  # fmt: skip
+    info = json.loads((written / "meta/info.json").read_text())
+    assert set(info) == {
+        "codebase_version", "fps", "features", "total_episodes", "total_frames", "total_tasks", "chunks_size",
+        "data_files_size_in_mb", "video_files_size_in_mb", "data_path", "video_path", "robot_type", "splits",
+    }  # fmt: skip
+    assert (info["chunks_size"], info["data_files_size_in_mb"]) == (1000, 100)
+    assert info["video_files_size_in_mb"] == 200 and info["video_path"] is None
+    kinds = {n: f["dtype"] for n, f in info["features"].items()}
+    counts = dict.fromkeys(("frame_index", "episode_index", "index", "task_index"), "int64")
+    assert kinds.items() >= {"timestamp": "float32", **counts}.items()
+    assert {"action", "next.reward", "next.done", "next.truncated", "next.success"} < set(kinds)
+    table = pq.ParquetFile(written / "data/chunk-000/file-000.parquet")
+    assert set(table.schema_arrow.names) == set(kinds)
+    assert table.metadata.row_group(0).column(0).compression == "SNAPPY"
+    numbers = ("min", "max", "mean", "std", "count", "q01", "q10", "q50", "q90", "q99")
+    stats = json.loads((written / "meta/stats.json").read_text())
+    assert set(stats) == set(kinds) and {frozenset(s) for s in stats.values()} == {
+        frozenset(numbers)
+    }
+    rows = pq.read_schema(written / "meta/episodes/chunk-000/file-000.parquet").names
+    assert set(rows) == {
+        "episode_index", "tasks", "length", "data/chunk_index", "data/file_index", "dataset_from_index",
+        "dataset_to_index", "meta/episodes/chunk_index", "meta/episodes/file_index",
+        *(f"stats/{n}/{s}" for n in kinds for s in numbers),
+    }  # fmt: skip
+
+
 def test_lerobots_statistics_by_hand(written, episodes):
     stats = json.loads((written / "meta/stats.json").read_text())
     actions = np.concatenate([e.actions for e in episodes]).astype(np.float64)
