@@ -12,6 +12,7 @@ from gymnasium import spaces
 
 from perdure import experiment
 from perdure.cli.main import main
+from perdure.datasets.convert import open_dataset
 from perdure.datasets.episodes import DatasetEpisode
 from perdure.datasets.lerobot import LeRobotReader, write_lerobot
 from perdure.datasets.minari import MinariReader, write_minari
@@ -245,3 +246,32 @@ def test_an_expert_is_recorded_and_learned_from(tmp_path):
     again = CliRunner().invoke(main, [*args[:-2], "-o", str(tmp_path / "m"), "--format", "minari"])
     assert again.exit_code == 0, again.output
     assert len(MinariReader(tmp_path / "m")) == 2
+
+
+def test_demonstrations_of_several_scenes_become_one_dataset(tmp_path):
+    """HDF5 in the layout of robomimic: states of other lengths are left out, pictures kept, unfinished files not read."""
+    h5py = pytest.importorskip("h5py")
+    pictures = RNG.integers(0, 256, (4, 8, 8, 3), np.uint8)
+    for name, width in (("open_it", 5), ("close_it", 7)):
+        path = tmp_path / "demos" / "set" / f"{name}_demo.hdf5"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with h5py.File(path, "w") as file:
+            for k in (2, 10):
+                demo = file.create_group(f"data/demo_{k}")
+                demo["actions"], demo["states"] = np.full((4, 7), k, float), np.zeros((4, width))
+                demo["robot_states"], demo["obs/agentview_rgb"] = np.full((4, 9), width), pictures
+    damaged = tmp_path / "demos" / "_unfinished" / "other_demo.hdf5"
+    damaged.parent.mkdir()
+    damaged.write_bytes(b"half")
+    told = CliRunner().invoke(main, ["convert", str(tmp_path / "demos"), str(tmp_path / "out")])
+    assert told.exit_code == 0, told.output
+    found = LeRobotReader(tmp_path / "out")
+    assert [(e.task, e.actions[0, 0]) for e in found] == [
+        ("close it", 2), ("close it", 10), ("open it", 2), ("open it", 10),
+    ]  # fmt: skip
+    assert set(found[0].observations) == {"observation.robot_states", "observation.agentview_rgb"}
+    assert (found[3].observations["observation.agentview_rgb"] == pictures).all()
+    assert found[0].terminations.tolist() == [False, False, False, True] and found.fps == 20
+    damaged.rename(tmp_path / "demos" / "other_demo.hdf5")
+    with pytest.raises(StoreError, match="other_demo.hdf5 is damaged or no HDF5 file"):
+        open_dataset(tmp_path / "demos")
