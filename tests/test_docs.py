@@ -31,6 +31,8 @@ FENCE = re.compile(r"```(console|python|toml)\n(.*?)```", re.S)
         ("trained", 9),
         ("policies", 5),
         ("scale", 3),
+        ("generation", 1),
+        ("libero", 2),
     ],
 )
 def test_the_page_runs(page, least, tmp_path):

@@ -471,6 +471,8 @@ class Setup:
     references into past data instead of copies."""
     protocol: EvalProtocol | None = None
     """By which the curriculum evaluates, where that has a name: how a policy is to be spoken to."""
+    shown_tasks: tuple[Task, ...] = ()
+    """The tasks behind those ids, with their parameters."""
 
 
 def _no_progress() -> float:

@@ -12,6 +12,7 @@ from gymnasium import spaces
 
 from perdure import experiment
 from perdure.cli.main import main
+from perdure.datasets.convert import open_dataset
 from perdure.datasets.episodes import DatasetEpisode
 from perdure.datasets.lerobot import LeRobotReader, write_lerobot
 from perdure.datasets.minari import MinariReader, write_minari
@@ -82,6 +83,40 @@ def test_lerobots_files_are_as_documented(written, episodes):
     ]
     assert rows[1]["tasks"] == ["close it"] and rows[1]["length"] == 3
     assert np.allclose(rows[1]["stats/action/mean"], episodes[1].actions.mean(0))
+
+
+def test_lerobots_files_are_those_of_its_layout_and_no_others(written):
+    """Files, keys and columns of version 3.0, each by its name."""
+    found = {p.relative_to(written).as_posix() for p in written.rglob("*") if p.is_file()}
+    assert found == {
+        "meta/info.json", "meta/stats.json", "meta/tasks.parquet",
+        "meta/episodes/chunk-000/file-000.parquet", "data/chunk-000/file-000.parquet",
+    }  # fmt: skip
+    info = json.loads((written / "meta/info.json").read_text())
+    assert set(info) == {
+        "codebase_version", "fps", "features", "total_episodes", "total_frames", "total_tasks", "chunks_size",
+        "data_files_size_in_mb", "video_files_size_in_mb", "data_path", "video_path", "robot_type", "splits",
+    }  # fmt: skip
+    assert (info["chunks_size"], info["data_files_size_in_mb"]) == (1000, 100)
+    assert info["video_files_size_in_mb"] == 200 and info["video_path"] is None
+    kinds = {n: f["dtype"] for n, f in info["features"].items()}
+    counts = dict.fromkeys(("frame_index", "episode_index", "index", "task_index"), "int64")
+    assert kinds.items() >= {"timestamp": "float32", **counts}.items()
+    assert {"action", "next.reward", "next.done", "next.truncated", "next.success"} < set(kinds)
+    table = pq.ParquetFile(written / "data/chunk-000/file-000.parquet")
+    assert set(table.schema_arrow.names) == set(kinds)
+    assert table.metadata.row_group(0).column(0).compression == "SNAPPY"
+    numbers = ("min", "max", "mean", "std", "count", "q01", "q10", "q50", "q90", "q99")
+    stats = json.loads((written / "meta/stats.json").read_text())
+    assert set(stats) == set(kinds) and {frozenset(s) for s in stats.values()} == {
+        frozenset(numbers)
+    }
+    rows = pq.read_schema(written / "meta/episodes/chunk-000/file-000.parquet").names
+    assert set(rows) == {
+        "episode_index", "tasks", "length", "data/chunk_index", "data/file_index", "dataset_from_index",
+        "dataset_to_index", "meta/episodes/chunk_index", "meta/episodes/file_index",
+        *(f"stats/{n}/{s}" for n in kinds for s in numbers),
+    }  # fmt: skip
 
 
 def test_lerobots_statistics_by_hand(written, episodes):
@@ -211,3 +246,32 @@ def test_an_expert_is_recorded_and_learned_from(tmp_path):
     again = CliRunner().invoke(main, [*args[:-2], "-o", str(tmp_path / "m"), "--format", "minari"])
     assert again.exit_code == 0, again.output
     assert len(MinariReader(tmp_path / "m")) == 2
+
+
+def test_demonstrations_of_several_scenes_become_one_dataset(tmp_path):
+    """HDF5 in the layout of robomimic: states of other lengths are left out, pictures kept, unfinished files not read."""
+    h5py = pytest.importorskip("h5py")
+    pictures = RNG.integers(0, 256, (4, 8, 8, 3), np.uint8)
+    for name, width in (("open_it", 5), ("close_it", 7)):
+        path = tmp_path / "demos" / "set" / f"{name}_demo.hdf5"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with h5py.File(path, "w") as file:
+            for k in (2, 10):
+                demo = file.create_group(f"data/demo_{k}")
+                demo["actions"], demo["states"] = np.full((4, 7), k, float), np.zeros((4, width))
+                demo["robot_states"], demo["obs/agentview_rgb"] = np.full((4, 9), width), pictures
+    damaged = tmp_path / "demos" / "_unfinished" / "other_demo.hdf5"
+    damaged.parent.mkdir()
+    damaged.write_bytes(b"half")
+    told = CliRunner().invoke(main, ["convert", str(tmp_path / "demos"), str(tmp_path / "out")])
+    assert told.exit_code == 0, told.output
+    found = LeRobotReader(tmp_path / "out")
+    assert [(e.task, e.actions[0, 0]) for e in found] == [
+        ("close it", 2), ("close it", 10), ("open it", 2), ("open it", 10),
+    ]  # fmt: skip
+    assert set(found[0].observations) == {"observation.robot_states", "observation.agentview_rgb"}
+    assert (found[3].observations["observation.agentview_rgb"] == pictures).all()
+    assert found[0].terminations.tolist() == [False, False, False, True] and found.fps == 20
+    damaged.rename(tmp_path / "demos" / "other_demo.hdf5")
+    with pytest.raises(StoreError, match="other_demo.hdf5 is damaged or no HDF5 file"):
+        open_dataset(tmp_path / "demos")

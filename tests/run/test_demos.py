@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -34,6 +35,14 @@ def contents(path):
         return [digest(file.read(n).arrays) for n in file.names]
     finally:
         file.close()
+
+
+def runs(pid):
+    """Whether a process is there and has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 @pytest.fixture(scope="module")
@@ -133,6 +142,25 @@ def test_the_command_collects_in_processes(tmp_path, made):
     assert said.exit_code == 0, said.output
     assert "reach_demo.hdf5" in said.output and "to go" in said.output
     assert contents(tmp_path / "metaworld/reach_demo.hdf5") == contents(made)[:2]
+
+
+def test_its_processes_end_when_the_command_is_killed(tmp_path):
+    """By kill -9, which nothing can be done about: not one goes on collecting."""
+    command = ["-m", "perdure", "demos", "metaworld/reach", str(tmp_path), "--workers", "2"]
+    parent = subprocess.Popen([sys.executable, *command], stderr=subprocess.DEVNULL)
+    parts = tmp_path / "metaworld" / PARTS / "reach_demo"
+    until = time.monotonic() + 120
+    while not list(parts.glob("demo-*.hdf5")):
+        assert parent.poll() is None and time.monotonic() < until
+        time.sleep(0.05)
+    started = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
+    assert len(started) >= 2
+    os.kill(parent.pid, signal.SIGKILL)
+    parent.wait()
+    until = time.monotonic() + 30
+    while left := [pid for pid in started if runs(pid)]:
+        assert time.monotonic() < until, f"{left} outlived who started them"
+        time.sleep(0.05)
 
 
 def test_windows_begin_at_every_step():

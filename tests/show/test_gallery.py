@@ -12,7 +12,7 @@ from perdure.cli.main import main
 from perdure.pools import worker_pool
 from perdure.registry import suite
 from perdure.run.pictures import draw_tasks
-from perdure.show.gallery import CELL, Captioned, contact_sheet, page
+from perdure.show.gallery import CELL, LINE, Captioned, _lines, contact_sheet, page
 
 
 def jpeg(colour, size=(64, 48)):
@@ -42,6 +42,21 @@ def test_a_contact_sheet_has_pictures_in_order():
     first, second, third = (sheet[CELL // 3, k * (CELL + 4) + CELL // 2] for k in range(3))
     assert first[0] > 200 > 100 > first[2] and second[2] > 200 > 100 > second[0]
     assert third.min() > 240, "nothing is drawn where there is no picture"
+
+
+def test_a_long_caption_stands_on_the_sheet_in_whole():
+    words = (
+        "turn on the stove and put the frying pan on it, then open the top drawer of the cabinet "
+    )
+    long = Captioned("libero/goal-s3-004 (unsolved)", words * 2, jpeg("red"))
+    lines = _lines(long)
+    assert " ".join(lines) == f"{long.name} {words * 2}".strip() and len(lines) > 4
+    assert _lines(Captioned("toy/c", words * 20))[-1] == "..."
+    tall, short = (
+        np.asarray(Image.open(io.BytesIO(contact_sheet(c)))) for c in ([long], CELLS[:1])
+    )
+    assert len(tall) - len(short) == LINE * (len(lines) - 2)
+    assert tall[-2 * LINE : -8].min() < 100, "its last line is drawn"
 
 
 def test_tasks_are_drawn_in_order_here_and_in_processes():

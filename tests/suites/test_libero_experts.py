@@ -149,7 +149,7 @@ def test_the_agent_plays_and_its_memory_brings_it_back():
     assert entries("agents")["expert"].source == "perdure.agents.expert"
     shown = blind(SHORT, solves=1, privileged=True)
     seen_space, action_space = SUITE.spaces(shown)
-    setup = Setup(seen_space, action_space, 1, 0, (shown.id,))
+    setup = Setup(seen_space, action_space, 1, 0, (shown.id,), shown_tasks=(shown,))
     one, other = SuiteExpert(setup), SuiteExpert(setup)
     env = SUITE.env(shown)
     obs, _ = env.reset(seed=0, options={"episode": 0})
@@ -174,7 +174,7 @@ def test_the_agent_plays_in_the_look_that_it_is_shown():
         "object-3",
         params={"cameras": [], "privileged": True, "solves": 1, "horizon": 300},
     )
-    setup = Setup(*SUITE.spaces(shown), 1, 0, (shown.id,))
+    setup = Setup(*SUITE.spaces(shown), 1, 0, (shown.id,), shown_tasks=(shown,))
     agent, env = SuiteExpert(setup), SUITE.env(shown)
     obs, _ = env.reset(seed=0, options={"episode": 0})
     assert look_of(obs["privileged"]) == "primitive"

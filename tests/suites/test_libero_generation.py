@@ -7,18 +7,24 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from libero_kit import needs_assets
 
 pytest.importorskip("mujoco")
 
 from kit import live
 from perdure.agent import Agent
+from perdure.agents.expert import SuiteExpert
+from perdure.cli.main import main
 from perdure.cli.picturing import draw
 from perdure.curricula.named import curriculum_of
+from perdure.datasets.convert import open_dataset
 from perdure.errors import CurriculumError, EnvironmentFault, SpecError, UnknownName
 from perdure.registry import suite
 from perdure.run.code import code_record
+from perdure.run.demos import collect
 from perdure.specs import Spec
+from perdure.suites._demonstrations import DemonstrationFile
 from perdure.suites.libero import bddl
 from perdure.suites.libero.clearance import extent_of, surface_height
 from perdure.suites.libero.env import scene_of
@@ -468,6 +474,49 @@ def test_experts_say_what_they_solve_and_are_asked_once(tmp_path, monkeypatch):
 
     monkeypatch.setattr(solving, "times_solved", asked_again)
     assert generate(tmp_path / "g", "all", 2, 3, experts=1, workers=1) == made
+
+
+def test_a_run_s_expert_solves_a_generated_task_and_demonstrates_it(made, tmp_path):
+    """In a folder of task files the experts play, demonstrations are collected, replayed and learned from."""
+    pytest.importorskip("h5py")
+    name, folder = made["spatial"].names[0], str(made["spatial"].folder)
+    given = {"cameras": [], "solves": 1, "folder": folder}
+    plan = curriculum(
+        Spec("libero/eval-folder", {**given, "names": [name], "episodes": 1, "privileged": True})
+    )
+    rows, _ = live(plan, SuiteExpert, tmp=tmp_path)
+    assert [r.success for r in rows] == [1.0]
+    assert len(SUITE.demonstration_tasks("all", given)) == COUNTS["spatial"]
+    (shown,) = SUITE.demonstration_tasks(name, given)
+    (path,) = collect([shown], tmp_path / "demos", 1)
+    assert path.parts[-2:] == (made["spatial"].folder.name, f"{name}_demo.hdf5")
+    file = DemonstrationFile(path)
+    assert file.task() == shown and SUITE.replay(shown, file.read("demo_0"))
+    assert file.data.attrs["bddl_file_content"] == bddl.write(problem_of(tasks_in(folder)[name]))
+    learned = curriculum(
+        Spec(
+            "libero/bc",
+            {**given, "demos": str(tmp_path / "demos"), "tasks": [name], "objects": True},
+        )
+    )
+    data = SUITE.data(learned.tasks[0], True)
+    assert len(data) == file.lengths[0]
+    first = {n: v[0] for n, v in data.batch(np.array([0])).inputs.items()}
+    assert SUITE.spaces(learned.tasks[0])[0].contains(first)
+    told = CliRunner().invoke(
+        main, ["convert", str(tmp_path / "demos"), str(tmp_path / "set"), "--format", "lerobot"]
+    )
+    assert told.exit_code == 0, told.output
+    exported, stored = open_dataset(tmp_path / "set"), file.read("demo_0").arrays
+    (episode,) = exported
+    assert exported.fps == 20
+    assert episode.task == problem_of(tasks_in(folder)[name]).language
+    np.testing.assert_array_equal(episode.actions, stored["actions"])
+    for what, array in {n: stored[n] for n in ("states", "robot_states", "obs/ee_pos")}.items():
+        seen = episode.observations[f"observation.{what.removeprefix('obs/')}"]
+        np.testing.assert_array_equal(seen, array)
+    assert episode.successes.tolist() == [False] * (len(episode) - 1) + [True]
+    file.close()
 
 
 def test_tasks_that_no_expert_solves_are_named():

@@ -20,12 +20,14 @@ from perdure.run.demos import collect
 from perdure.run.experiment import execute
 from perdure.run.plan import make_plan
 from perdure.run.spec import RunSpec
+from perdure.run.validate import validate
 from perdure.suites._demonstrations import HeldArrays
 from perdure.suites.libero.lifelong import AXES, lifelong, multitask, perturbed, robustness
 from perdure.suites.libero.phrasing import rephrased
+from perdure.suites.libero.protocols import bc
 from perdure.suites.libero.tasks import settings
 from perdure.testing.agents import read_rows
-from perdure.types import Exposure, Task, evaluate, learn
+from perdure.types import Curriculum, Exposure, Task, evaluate, learn
 
 SUITE = suite("libero")
 SHORT = ("90-33", "90-0")
@@ -84,6 +86,26 @@ def test_mistakes_are_named():
         lifelong("d", scale="smal")
     with pytest.raises(UnknownName, match="past"):
         lifelong("d", past="never")
+
+
+def test_tasks_of_other_scenes_show_the_same_when_all_objects_are_asked_for():
+    """The command of docs/libero.md: a thing that a scene does not have is zeros there."""
+    seen = bc("d", tasks=["object-1", "object-4"], cameras=[], objects=True)
+    first, last = (SUITE.spaces(t)[0] for t in seen.tasks)
+    assert first == last and "ketchup_1_pos" in first.spaces
+    named = bc("d", tasks="10", cameras=[], objects=["ketchup_1"])
+    assert [t.params["objects"] for t in named.tasks] == [["ketchup_1"]] * 10
+
+
+def test_spaces_that_differ_are_told_by_what_differs():
+    tasks = [
+        Task("libero", n, params={"cameras": [], "objects": True}) for n in ("object-1", "goal-0")
+    ]
+    with pytest.raises(CurriculumError, match="must share their spaces") as refused:
+        validate(Curriculum("two", (evaluate(*(Exposure(t, 1) for t in tasks)),)))
+    text = str(refused.value)
+    assert len(text) < 1200 and "robot0" not in text.replace("to_robot0", "")
+    assert "no 'akita_black_bowl_1_pos'" in text and "more parts differ" in text
 
 
 def test_a_block_knows_its_place_in_its_stage():

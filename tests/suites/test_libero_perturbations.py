@@ -9,7 +9,9 @@ import pytest
 
 pytest.importorskip("mujoco")
 
-from perdure.errors import CurriculumError
+from kit import live
+from perdure.agents.expert import SuiteExpert
+from perdure.errors import CurriculumError, SpecError
 from perdure.registry import suite
 from perdure.suites.libero.env import Libero
 from perdure.suites.libero.experts import solve
@@ -25,7 +27,7 @@ from perdure.suites.libero.problems import problem_of
 from perdure.suites.libero.scene import build
 from perdure.suites.libero.simulation import Simulation
 from perdure.suites.libero.tasks import find, officials
-from perdure.types import Task
+from perdure.types import Curriculum, Setup, Task, evaluate
 
 LIBERO: Any = suite("libero")
 PLAIN = {"cameras": [], "solves": 1, "initial_states": "numbered", "objects": True, "horizon": 300}
@@ -114,6 +116,23 @@ def test_another_goal_is_asked_for_in_the_very_same_scene(level: int) -> None:
 def test_an_expert_solves_what_was_changed(change: dict[str, int]) -> None:
     _, env = made(**change)
     assert solve(env, 0, {"episode": 0, "instance": 0}).success
+
+
+def test_the_expert_of_a_run_plays_what_was_changed(tmp_path) -> None:
+    """It plans in the scene with what stands there besides, and for the goal that is asked for."""
+    (block,) = robustness(
+        ["object-0"], "small", axes=["objects", "goals"], episodes=1, horizon=300,
+        privileged=True, objects=False,
+    ).blocks  # fmt: skip
+    played = [e for e in block.exposures if e.task.variant in ("objects-3", "goals-1")]
+    rows, _ = live(Curriculum("changed", (evaluate(*played),)), SuiteExpert, tmp=tmp_path)
+    assert [r.success for r in rows] == [1.0, 1.0]
+
+
+def test_the_expert_must_be_told_what_it_plays() -> None:
+    task, env = made(privileged=True)
+    with pytest.raises(SpecError, match="must be told what libero/object-0 is"):
+        SuiteExpert(Setup(env.observation_space, env.action_space, 1, 0, (task.id,)))
 
 
 @pytest.mark.parametrize("level", [1, 2, 3])

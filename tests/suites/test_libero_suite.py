@@ -245,29 +245,42 @@ def test_a_saved_episode_goes_on_in_another_environment(initial_states):
 
 
 @needs_assets
-def test_nothing_is_imported_written_or_asked(tmp_path):
-    """robosuite stays unimported, the home folder empty, and standard input unread."""
+@pytest.mark.parametrize("drawn", [False, True], ids=["blind", "fast pictures, kept"])
+def test_nothing_is_imported_written_or_asked(tmp_path, drawn):
+    """robosuite stays unimported, the home folder empty, and standard input unread; also where a cache folder
+    is given, in which scenes that are light to draw are kept."""
+    home, cache = tmp_path / "home", tmp_path / "cache"
+    home.mkdir()
+    params = {"look": "official", "cameras": ["agentview"] if drawn else []}
+    if drawn:
+        params |= {"rendering": "fast", "size": 64}
     code = (
         "import numpy as np, sys\n"
         "from perdure.registry import suite\n"
         "from perdure.types import Task\n"
-        "params = {'cameras': [], 'look': 'official'}\n"
-        "env = suite('libero').env(Task('libero', 'object-0', params=params))\n"
+        f"env = suite('libero').env(Task('libero', 'object-0', params={params}))\n"
         "env.reset(seed=0)\n"
         "env.step(np.zeros(7, np.float32))\n"
         "print(sorted({m.split('.')[0] for m in sys.modules}"
-        " & {'robosuite', 'libero', 'bddl', 'torch', 'numba', 'cv2'}))\n"
+        " & {'robosuite', 'libero', 'bddl', 'torch', 'numba', 'cv2', 'matplotlib'}))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={**os.environ, "HOME": str(tmp_path), "XDG_CACHE_HOME": "", "PERDURE_CACHE": ""},
+        env={
+            **os.environ,
+            "HOME": str(home),
+            "XDG_CACHE_HOME": "",
+            "MPLCONFIGDIR": "",
+            "PERDURE_CACHE": str(cache) if drawn else "",
+        },
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
         check=True,
     )
     assert done.stdout.strip() == "[]"
-    assert list(tmp_path.iterdir()) == []
+    assert list(home.iterdir()) == []
+    assert cache.exists() is drawn
 
 
 # Files.

@@ -13,6 +13,7 @@ from gymnasium import spaces
 from perdure.arrays import Array
 from perdure.datasets import WRITTEN
 from perdure.datasets.episodes import DatasetEpisode
+from perdure.datasets.hdf5 import Hdf5Reader, hdf5_files
 from perdure.datasets.lerobot import LeRobotReader, write_lerobot
 from perdure.datasets.minari import MinariReader, write_minari
 from perdure.datasets.rlds import RldsReader
@@ -31,7 +32,7 @@ class DatasetReader(Protocol):
 
 
 def open_dataset(root: str | Path) -> DatasetReader:
-    """The dataset in a folder, whatever its format: LeRobot's, Minari's or RLDS."""
+    """The dataset in a folder, whatever its format: LeRobot's, Minari's, RLDS, or HDF5 files of demonstrations."""
     folder = Path(root)
     known: dict[str, Callable[[Path], DatasetReader]] = {
         "meta/info.json": LeRobotReader,
@@ -41,9 +42,12 @@ def open_dataset(root: str | Path) -> DatasetReader:
     for name, reader in known.items():
         if (folder / name).is_file():
             return reader(folder)
+    if hdf5_files(folder):
+        return Hdf5Reader(folder)
     raise StoreError(
-        f"{folder}: expected a LeRobotDataset (meta/info.json), a Minari dataset (data/metadata.json) or an "
-        "RLDS dataset (features.json; its folder is that of a version, such as 1.0.0)"
+        f"{folder}: expected a LeRobotDataset (meta/info.json), a Minari dataset (data/metadata.json), an "
+        "RLDS dataset (features.json; its folder is that of a version, such as 1.0.0) or demonstrations "
+        "(.hdf5 files, such as perdure demos makes)"
     )
 
 
@@ -54,7 +58,7 @@ def convert(source: str | Path, out: str | Path, kind: str, fps: int | None = No
     if kind not in WRITTEN:
         raise UnknownName("format of a dataset", kind, WRITTEN)
     if kind.startswith("lerobot"):
-        rate = fps or int(getattr(reader, "fps", FPS))
+        rate = fps or int(getattr(reader, "fps", None) or FPS)
         return write_lerobot(out, map(_plain, reader), rate, videos=kind == "lerobot-video")
     first = with_last(_plain(reader[0]))
     told = getattr(reader, "observation_space", None), getattr(reader, "action_space", None)

@@ -73,6 +73,7 @@ class LifetimeConfig:
             {task: phrasings for task, phrasings in phrased.items() if phrasings},
             self.datasets.examples,
             self.curriculum.protocol,
+            tuple(shown),
         )
 
     def phrasings(self, task: Task) -> tuple[str, ...]:

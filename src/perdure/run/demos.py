@@ -11,11 +11,12 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import nullcontext
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 
 from perdure.errors import EnvironmentFault, PerdureError
+from perdure.pools import worker_pool
 from perdure.registry import suite
 from perdure.seeds import seed_for
 from perdure.suites._demonstrations import DemonstrationFile, assemble, h5, write_one
@@ -51,8 +52,7 @@ def collect(
     h5()
     made: list[Path] = []
     began, fresh = time.monotonic(), 0
-    pool = ProcessPoolExecutor(workers, get_context("spawn")) if workers > 1 else None
-    try:
+    with worker_pool(workers) if workers > 1 else nullcontext() as pool:
         for number, task in enumerate(tasks):
             name, attributes = suite(task.suite).demonstration_file(task)
             path = out / name
@@ -83,9 +83,6 @@ def collect(
             assemble(path, chosen, attributes)
             shutil.rmtree(parts)
             made.append(path)
-    finally:
-        if pool is not None:
-            pool.shutdown(cancel_futures=True)
     for folder in {p.parent / PARTS for p in made}:
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()

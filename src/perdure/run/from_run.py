@@ -136,6 +136,7 @@ def _taken_up(saved: SavedAgent, setup: Setup) -> Agent:
         setup,
         tasks=tuple(dict.fromkeys((*before.tasks, *setup.tasks))),
         instructions={**before.instructions, **setup.instructions},
+        shown_tasks=tuple({t.key: t for t in (*before.shown_tasks, *setup.shown_tasks)}.values()),
         examples=sources,
     )
     made = _loaded(saved, here, before)

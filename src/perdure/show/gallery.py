@@ -12,8 +12,8 @@ from perdure.show.still_page import still_page
 from perdure.store.plain import visible
 
 CELL = 200
-LINES, LINE = 4, 12
-"""Of a caption on a contact sheet."""
+LINES, LINE = 12, 12
+"""Of a caption on a contact sheet, at most, and the height of one."""
 COLUMNS = 10
 
 
@@ -65,7 +65,8 @@ def contact_sheet(cells: Sequence[Captioned]) -> bytes:
     from PIL import Image, ImageDraw
 
     columns = min(COLUMNS, len(cells))
-    tall = CELL + LINES * LINE + 8
+    texts = [_lines(cell) for cell in cells]
+    tall = CELL + max(map(len, texts)) * LINE + 8
     sheet = Image.new("RGB", (columns * (CELL + 4), -(-len(cells) // columns) * tall), "white")
     draw = ImageDraw.Draw(sheet)
     for k, cell in enumerate(cells):
@@ -75,10 +76,19 @@ def contact_sheet(cells: Sequence[Captioned]) -> bytes:
             scale = CELL / max(picture.size)
             size = round(picture.width * scale), round(picture.height * scale)
             sheet.paste(picture.resize(size, Image.Resampling.LANCZOS), (x, y))
-        text = [cell.name, *textwrap.wrap(cell.problem or cell.caption, CELL // 6)]
-        for n, line in enumerate(text[:LINES]):
+        for n, line in enumerate(texts[k]):
             shown = visible(line).encode("latin-1", "replace").decode("latin-1")
             draw.text((x + 2, y + CELL + 1 + n * LINE), shown, fill="black")
     stream = io.BytesIO()
     sheet.save(stream, "PNG", optimize=False)
     return stream.getvalue()
+
+
+def _lines(cell: Captioned) -> list[str]:
+    """What stands below a picture, in lines that are no wider."""
+    found = [
+        line
+        for text in (cell.name, cell.problem or cell.caption)
+        for line in textwrap.wrap(text, CELL // 6)
+    ]
+    return found if len(found) <= LINES else [*found[: LINES - 1], "..."]

@@ -43,6 +43,9 @@ def generate(suite: str, folder: Path, looks: tuple[str, ...], **what: Any) -> N
 @click.option("--cameras", help="Whose pictures: names with commas, none for no pictures.")
 @click.option("--size", type=int, help="Width and height of a picture.")
 @click.option("--look", help="Of LIBERO: primitive or official.")
+@click.option(
+    "--folder", help="Of LIBERO: where the tasks' files are, if they are none of the 130."
+)
 @click.option("--seed", "-s", type=int, default=0, show_default=True)
 @click.option("--workers", "-w", type=click.IntRange(1, 256), default=1, show_default=True,
               help="Processes.")  # fmt: skip
@@ -54,7 +57,7 @@ def demos(
     what: str | None, out: Path | None, check: Path | None, replay: bool, **flags: Any
 ) -> None:
     """Collect demonstrations of scripted experts into OUT: of WHAT, as in libero/object,
-    libero/spatial-3, metaworld/reach or metaworld/all. Called again it goes on where it was.
+    libero/spatial-3, metaworld/reach or metaworld/all; libero/all with --folder. Called again it goes on where it was.
 
     One HDF5 file a task, in the layout of robomimic and LIBERO; only successful episodes.
     """
@@ -67,7 +70,7 @@ def demos(
     if flags["workers"] > 1:
         one_thread()
     names = flags.pop("cameras")
-    params = {k: flags.pop(k) for k in ("noise", "size", "look")}
+    params = {k: flags.pop(k) for k in ("noise", "size", "look", "folder")}
     if names is not None:
         params["cameras"] = [] if names == "none" else names.split(",")
     given = {k: v for k, v in params.items() if v is not None}
@@ -109,7 +112,8 @@ def record(suite: str, **flags: Any) -> None:
     "--fps", type=click.IntRange(1, 1000), help="Steps a second, where SOURCE does not say."
 )
 def convert(source: Path, out: str, **flags: Any) -> None:
-    """Write the dataset in folder SOURCE anew into folder OUT: LeRobot's, Minari's and RLDS are read."""
+    """Write the dataset in folder SOURCE anew into folder OUT: LeRobot's, Minari's, RLDS and
+    demonstrations in HDF5 (perdure demos) are read."""
     from perdure.cli import evaluating
 
     sys.exit(evaluating.convert(str(source), out, **flags))

@@ -47,7 +47,7 @@ from perdure.registry import extras_named
 from perdure.suite import BatchedEnv, Data, Demonstration, Suite
 from perdure.suites.libero import lifelong, protocols
 from perdure.suites.libero.eval_protocols import PROTOCOLS
-from perdure.suites.libero.folders import FolderTask
+from perdure.suites.libero.folders import FolderTask, tasks_in
 from perdure.suites.libero.phrasing import REPHRASED, rephrased
 from perdure.suites.libero.states import numbered
 from perdure.suites.libero.tasks import (
@@ -67,7 +67,6 @@ if TYPE_CHECKING:
     from perdure.agent import Agent
     from perdure.suites.libero.env import Libero
     from perdure.suites.libero.generation.suite import Report
-    from perdure.suites.libero.problem import Problem
 
 FILM = 256
 """Width and height of a film."""
@@ -109,25 +108,16 @@ class LiberoSuite(Suite):
         found = located(task)
         with extras_named("suite libero"):
             from perdure.suites.libero.env import Libero
-            from perdure.suites.libero.problems import problem_of
-        problem = problem_of(found)
+            from perdure.suites.libero.problems import problem_of, problem_played
         # What is observed does not change with what stands there besides.
         if chosen.objects is True:
-            chosen = dataclasses.replace(chosen, objects=tuple(t.name for t in problem.objects))
-        problem = self._changed(problem, chosen)
+            things = problem_of(found).objects
+            chosen = dataclasses.replace(chosen, objects=tuple(t.name for t in things))
+        problem = problem_played(task)
         if isinstance(found, FolderTask):
             return Libero(problem, chosen)
         state = functools.partial(numbered, found.folder, found.file)
         return Libero(problem, chosen, state)
-
-    def _changed(self, problem: Problem, chosen: Settings) -> Problem:
-        """A task's file with the changes that its parameters ask for."""
-        asked = chosen.distractors, chosen.rearranged, chosen.other_goal
-        if not any(asked):
-            return problem
-        from perdure.suites.libero.perturbations import changed
-
-        return changed(problem, *asked)
 
     def expert(self, setup: Setup) -> Agent:
         with extras_named("agent expert"):
@@ -138,7 +128,11 @@ class LiberoSuite(Suite):
         return "expert", {"privileged": True, "cameras": []}  # It looks at no picture.
 
     def demonstration_tasks(self, name: str, params: Mapping[str, Any]) -> Sequence[Task]:
-        names = names_of(name) if name in (*LISTS, "100") else (find(name).name,)
+        folder = params.get("folder")
+        if folder is not None:
+            names = tuple(tasks_in(folder)) if name == "all" else (name,)
+        else:
+            names = names_of(name) if name in (*LISTS, "100") else (find(name).name,)
         return [Task("libero", n, params=dict(params)) for n in names]
 
     def demonstration_file(self, task: Task) -> tuple[str, Mapping[str, Any]]:
@@ -177,8 +171,8 @@ class LiberoSuite(Suite):
             said = found.instruction
             return (rephrased(said, how) if how in REPHRASED else said,)
         with extras_named("suite libero"):
-            from perdure.suites.libero.problems import problem_of
-        written = self._changed(problem_of(found), chosen).language.lower()
+            from perdure.suites.libero.problems import problem_played
+        written = problem_played(task).language.lower()
         if chosen.other_goal and how in REPHRASED:
             written = rephrased(written, how)
         return (written,) if written else ()

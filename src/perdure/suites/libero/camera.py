@@ -39,6 +39,9 @@ class Renderer:
         width, height = max(least[0], size), max(least[1], size)
         screen = self.model.vis.global_
         screen.offwidth, screen.offheight = width, height
+        if not self.model.light_castshadow.any():
+            # Room for shadows, 64 MB of it, that nothing casts.
+            self.model.vis.quality.shadowsize = 0
         self.context = offscreen(width, height)
         self.context.make_current()
         self.scene = mujoco.MjvScene(self.model, MOST_GEOMS)

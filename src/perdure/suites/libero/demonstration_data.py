@@ -9,6 +9,7 @@ states are brought together again. ``pairing`` then says which action goes with 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import threading
 from pathlib import Path
@@ -23,9 +24,9 @@ from perdure.suites.libero.camera import turned
 from perdure.suites.libero.demonstrations import PICTURES, file_of
 from perdure.suites.libero.env import object_state, objects_of, robot_state, scene_of
 from perdure.suites.libero.problem import Problem
-from perdure.suites.libero.problems import problem_of
+from perdure.suites.libero.problems import problem_of, problem_played
 from perdure.suites.libero.simulation import Simulation
-from perdure.suites.libero.tasks import Official, find, settings
+from perdure.suites.libero.tasks import located, settings
 from perdure.types import Array, Examples, Task
 
 if TYPE_CHECKING:
@@ -57,10 +58,14 @@ class Demonstrations:
             raise CurriculumError(
                 f"{task.id} has no data: set demos to a folder that perdure demos has filled"
             )
-        self.official: Official = find(task.name)
+        if chosen.objects is True:
+            # Of those that the task's file has, as its spaces have it, whatever stands there besides.
+            things = problem_of(located(task)).objects
+            chosen = dataclasses.replace(chosen, objects=tuple(t.name for t in things))
+        self.task, self.problem = task, problem_played(task)
         self.settings, self.batch_size = chosen, chosen.batch_size
         self.file = DemonstrationFile(_path(Path(chosen.demos), file_of(task)[0]))
-        check_task(self.file, problem_of(self.official))
+        check_task(self.file, self.problem)
         held = [k % HELD_OUT == HELD_OUT - 1 for k in range(len(self.file.names))]
         self.names = [n for n, h in zip(self.file.names, held, strict=True) if h != learning]
         if not self.names:
@@ -145,7 +150,7 @@ class Demonstrations:
             if states.shape[1] != wanted:
                 raise EnvironmentFault(
                     f"{self.file.path}: the states of {name} have {states.shape[1]} numbers, those of "
-                    f"{self.official.name} have {wanted}: it is of another scene"
+                    f"{self.task.name} have {wanted}: it is of another scene"
                 )
             seen += [self._numbers(np.asarray(state, np.float64)) for state in states]
             first = late if self.settings.pairing == "next" else 0
@@ -156,7 +161,7 @@ class Demonstrations:
     @functools.cached_property
     def simulation(self) -> Simulation:
         """The scene, in which states are looked at."""
-        made = Simulation(scene_of(problem_of(self.official), self.settings.look), 1)
+        made = Simulation(scene_of(self.problem, self.settings.look), 1)
         made.reset(0)
         return made
 

@@ -22,10 +22,12 @@ from perdure.suites._demonstrations import SUFFIX
 from perdure.suites.libero.bddl import write
 from perdure.suites.libero.env import Libero, robot_state
 from perdure.suites.libero.experts import solve
+from perdure.suites.libero.folders import FolderTask
 from perdure.suites.libero.mjcf import text
-from perdure.suites.libero.problems import problem_of
+from perdure.suites.libero.problem import Problem
+from perdure.suites.libero.problems import problem_played
 from perdure.suites.libero.simulation import Simulation
-from perdure.suites.libero.tasks import Settings, find, settings
+from perdure.suites.libero.tasks import Official, Settings, located, settings
 from perdure.types import Array, Task
 
 PICTURES = {"agentview": "agentview_rgb", "robot0_eye_in_hand": "eye_in_hand_rgb"}
@@ -34,9 +36,12 @@ PICTURES = {"agentview": "agentview_rgb", "robot0_eye_in_hand": "eye_in_hand_rgb
 
 def file_of(task: Task) -> tuple[str, dict[str, Any]]:
     """Upstream's name of a task's file, and its attributes."""
-    official, chosen = find(task.name), settings(task)
-    bddl = f"{official.folder}/{official.file}.bddl"
-    problem = problem_of(official)
+    found, chosen, problem = located(task), settings(task), problem_played(task)
+    name = _name_of(found, chosen)
+    bddl = f"{name}.bddl"
+    said = problem.language
+    if isinstance(found, Official) and not chosen.other_goal:
+        said = found.instruction
     arguments = {
         "bddl_file_name": bddl,
         "camera_heights": chosen.size,
@@ -53,7 +58,7 @@ def file_of(task: Task) -> tuple[str, dict[str, Any]]:
             {
                 "problem_name": problem.name,
                 "domain_name": problem.domain,
-                "language_instruction": official.instruction,
+                "language_instruction": said,
             }
         ),
         "macros_image_convention": "opengl",
@@ -63,12 +68,22 @@ def file_of(task: Task) -> tuple[str, dict[str, Any]]:
         "perdure_task": task.id,
         "perdure_params": json.dumps(dict(task.params), sort_keys=True),
     }
-    return f"{official.folder}/{official.file}{SUFFIX}", attributes
+    return f"{name}{SUFFIX}", attributes
+
+
+def _name_of(found: Official | FolderTask, chosen: Settings) -> str:
+    """Folder and file; changes of what is there or asked for are other files."""
+    if isinstance(found, FolderTask):
+        name = f"{found.path.resolve().parent.name}/{found.name}"
+    else:
+        name = f"{found.folder}/{found.file}"
+    changes = {n: getattr(chosen, n) for n in ("distractors", "rearranged", "other_goal")}
+    return "_".join([name, *(f"{n}_{k}" for n, k in changes.items() if k)])
 
 
 @functools.lru_cache(maxsize=2)
-def _env(name: str, chosen: Settings) -> Libero:
-    return Libero(problem_of(find(name)), chosen)
+def _env(problem: Problem, chosen: Settings) -> Libero:
+    return Libero(problem, chosen)
 
 
 def demonstrate(task: Task, seed: int) -> Demonstration | None:
@@ -76,7 +91,7 @@ def demonstrate(task: Task, seed: int) -> Demonstration | None:
     chosen = dataclasses.replace(
         settings(task), initial_states="random", orientation="upstream", privileged=False
     )
-    env = _env(task.name, chosen)
+    env = _env(problem_played(task), chosen)
     rows: list[dict[str, Array]] = []
 
     def before_step(seen: Mapping[str, Array], action: Array) -> None:
@@ -152,7 +167,8 @@ def put_fixtures(simulation: Simulation, xml: str) -> None:
 def replay(task: Task, shown: Demonstration) -> bool:
     """Whether the stored actions, from the stored initial state, reach the goal again. Files that do not say
     how fixtures stood are played with those of seed 0, and from their first state."""
-    env = _env(task.name, dataclasses.replace(settings(task), initial_states="random", cameras=()))
+    chosen = dataclasses.replace(settings(task), initial_states="random", cameras=())
+    env = _env(problem_played(task), chosen)
     env.reset(seed=0)
     simulation = env.simulation
     assert simulation is not None

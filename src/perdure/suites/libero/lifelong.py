@@ -18,8 +18,13 @@ from typing import Any
 from perdure.curricula import about_of
 from perdure.errors import CurriculumError, UnknownName
 from perdure.suites.libero.phrasing import REPHRASED
-from perdure.suites.libero.protocols import chosen_for, names_in_order, tasks_of
-from perdure.suites.libero.tasks import find, located, names_of
+from perdure.suites.libero.protocols import (
+    chosen_for,
+    names_asked,
+    tasks_of,
+    with_objects,
+)
+from perdure.suites.libero.tasks import located
 from perdure.types import Block, Curriculum, Exposure, Task, evaluate, learn
 
 SCALES: Mapping[str, Mapping[str, Any]] = {
@@ -62,7 +67,8 @@ def lifelong(
     epochs, every, zero = (given.pop(n) for n in ("epochs", "every", "epoch_zero"))
     if past not in PAST:
         raise UnknownName("past", past, PAST, f"({', '.join(PAST)})")
-    names, first = _names(tasks, order), _names(pretrain, 0)
+    folder = params.get("folder")
+    names, first = names_asked(tasks, order, folder), names_asked(pretrain, 0, folder)
     learned, before = _made(where, names, first, demos, protocol, given)
     episodes = given["episodes"]
     blocks: list[Block] = []
@@ -100,7 +106,9 @@ def multitask(
     where = "libero/multitask"
     given = _scaled(where, scale, params)
     epochs, every, zero = (given.pop(n) for n in ("epochs", "every", "epoch_zero"))
-    learned, _ = _made(where, _names(tasks, 0), [], demos, protocol, given)
+    learned, _ = _made(
+        where, names_asked(tasks, 0, params.get("folder")), [], demos, protocol, given
+    )
     evaluation = evaluate(*(Exposure(t, given["episodes"]) for t in learned))
     blocks: list[Block] = [evaluation] if zero else []
     for part in _parts(where, epochs, every):
@@ -176,7 +184,7 @@ def robustness(
     given = _scaled(where, scale, params)
     for name in ("epochs", "every", "epoch_zero"):
         given.pop(name)
-    played, _ = _made(where, _names(tasks, 0), [], None, protocol, given)
+    played, _ = _made(where, names_asked(tasks, 0, params.get("folder")), [], None, protocol, given)
     every = [v for t in played for v in (t, *perturbed(t, axes))]
     evaluation = evaluate(*(Exposure(t, given["episodes"]) for t in every))
     return Curriculum(where, (evaluation,), about=about_of(robustness))
@@ -194,14 +202,6 @@ def _scaled(where: str, scale: str, params: Mapping[str, Any]) -> dict[str, Any]
     return given
 
 
-def _names(tasks: str | int | Sequence[str], order: int) -> list[str]:
-    """Of a list of tasks: its name (10 and 90 may be numbers), or names of tasks."""
-    if not isinstance(tasks, str | int):
-        return [find(n).name for n in tasks]
-    of = str(tasks)
-    return list(names_of(of)) if of in ("90", "100") else names_in_order(of, order)
-
-
 def _made(
     where: str,
     names: Sequence[str],
@@ -217,19 +217,10 @@ def _made(
     if not names:
         raise CurriculumError(f"{where}: tasks must be a list's name or at least one task")
     params = {n: v for n, v in given.items() if n != "episodes"}
-    if params.get("objects") is True:
-        params["objects"] = _objects([*names, *first])
+    params = with_objects(params, [*names, *first])
     chosen = chosen_for(where, protocol, given["episodes"], params)
     data = {} if demos is None else {"demos": demos}
     return tasks_of(names, chosen, **data), tasks_of(first, chosen, **data)
-
-
-def _objects(names: Sequence[str]) -> list[str]:
-    """All objects of some tasks' scenes, each once."""
-    from perdure.suites.libero.problems import problem_of
-
-    found = (thing.name for n in names for thing in problem_of(find(n)).objects)
-    return sorted(set(found))
 
 
 def _parts(where: str, epochs: int, every: int) -> list[int]:

@@ -11,6 +11,7 @@ import io
 import struct
 import xml.etree.ElementTree as ET
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -112,13 +113,23 @@ def _mesh(model: Any, number: int) -> tuple[str, bytes]:
 
 def _texture(model: Any, number: int) -> tuple[str, bytes]:
     """A texture as a PNG; of a cube the first side, as all come from one file."""
-    from matplotlib.image import imsave
-
     wide, high = int(model.tex_width[number]), int(model.tex_height[number])
     channels, start = int(model.tex_nchannel[number]), int(model.tex_adr[number])
     if model.tex_type[number] != mujoco.mjtTexture.mjTEXTURE_2D:
         high = wide
     pixels = model.tex_data[start : start + wide * high * channels].reshape(high, wide, channels)
-    out = io.BytesIO()
-    imsave(out, np.ascontiguousarray(pixels), format="png")
-    return "png", out.getvalue()
+    return "png", png(pixels)
+
+
+def png(pixels: Array) -> bytes:
+    """A PNG file of bytes in rows, columns and one to four channels."""
+    high, wide, channels = pixels.shape
+    head = struct.pack(">2I5B", wide, high, 8, {1: 0, 2: 4, 3: 2, 4: 6}[channels], 0, 0, 0)
+    # Each row begins with the filter that it went through: none.
+    rows = np.pad(pixels.reshape(high, wide * channels), ((0, 0), (1, 0)))
+    chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(rows.tobytes(), 3)), (b"IEND", b""))
+    parts = (
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in chunks
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)

@@ -19,7 +19,7 @@ from perdure.suites.libero.eval_protocols import PROTOCOLS
 from perdure.suites.libero.folders import find_in, tasks_in
 from perdure.suites.libero.looks import INITIAL_STATES, look
 from perdure.suites.libero.states import COUNT
-from perdure.suites.libero.tasks import HORIZONS, find, names_of
+from perdure.suites.libero.tasks import HORIZONS, find, located, names_of
 from perdure.types import Curriculum, Exposure, Task, evaluate, learn
 
 ORDERS = (
@@ -103,7 +103,7 @@ def folder(
 
 def bc(
     demos: str = "",
-    tasks: str | Sequence[str] = "object",
+    tasks: str | int | Sequence[str] = "object",
     epochs: int = 50,
     episodes: int = 20,
     order: int = 0,
@@ -114,10 +114,8 @@ def bc(
     filled), and be evaluated on all of them by playing, before, between and after."""
     if not demos or not isinstance(demos, str):
         raise CurriculumError("libero/bc: set demos to a folder that perdure demos has filled")
-    if isinstance(tasks, str):
-        names = names_in_order(tasks, order) if tasks != "90" else list(names_of("90"))
-    else:
-        names = [find(n).name for n in tasks]
+    names = names_asked(tasks, order, params.get("folder"))
+    params = with_objects(params, names)
     chosen = chosen_for("libero/bc", protocol, episodes, params)
     learned = tasks_of(names, chosen, demos=demos)
     blocks = [learn(Exposure(t, epochs, "epochs")) for t in learned]
@@ -146,6 +144,37 @@ def tasks_of(names: Sequence[str], protocol: EvalProtocol, **more: Any) -> list[
             steps = FOLDER_HORIZON if "folder" in own else steps[find(n).list_name]
         made.append(Task("libero", n, params={**own, "horizon": steps, **more}))
     return made
+
+
+def names_asked(
+    tasks: str | int | Sequence[str], order: int, folder: str | None = None
+) -> list[str]:
+    """Of a list of tasks: its name (10 and 90 may be numbers), or names of tasks. Of a folder all, or names."""
+    if folder is not None:
+        if tasks == "all":
+            return list(tasks_in(folder))
+        if isinstance(tasks, str | int):
+            raise CurriculumError(
+                f"tasks of folder {folder}: expected all or a list of names, got {tasks!r}"
+            )
+        return [find_in(folder, n).name for n in tasks]
+    if not isinstance(tasks, str | int):
+        return [find(n).name for n in tasks]
+    of = str(tasks)
+    return list(names_of(of)) if of in ("90", "100") else names_in_order(of, order)
+
+
+def with_objects(params: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Parameters under which several tasks show the same: objects that are all of a scene's become those
+    of all the scenes, each once."""
+    if params.get("objects") is not True:
+        return dict(params)
+    from perdure.suites.libero.problems import problem_of
+
+    folder = {n: v for n, v in params.items() if n == "folder"}
+    tasks = (Task("libero", n, params=folder) for n in names)
+    things = {thing.name for t in tasks for thing in problem_of(located(t)).objects}
+    return {**params, "objects": sorted(things)}
 
 
 def names_in_order(list_name: str, order: int) -> list[str]:

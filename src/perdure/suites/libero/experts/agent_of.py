@@ -8,11 +8,9 @@ import numpy as np
 
 from perdure.agent import Agent
 from perdure.errors import AgentFault, SpecError
-from perdure.names import split_task_id
 from perdure.suites.libero.env import look_of, scene_of
 from perdure.suites.libero.experts import Expert
-from perdure.suites.libero.problems import problem_of
-from perdure.suites.libero.tasks import find
+from perdure.suites.libero.problems import problem_played
 from perdure.types import Array, Context, Setup, State
 
 
@@ -30,6 +28,11 @@ class ExpertAgent(Agent):
             raise SpecError(
                 "expert reads the whole state of LIBERO's simulation: set privileged = true (in a "
                 "curriculum: libero/eval-object,privileged=true)"
+            )
+        self.problems = {task.id: problem_played(task) for task in setup.shown_tasks}
+        if strange := [t for t in setup.tasks if t not in self.problems]:
+            raise SpecError(
+                f"expert must be told what {strange[0]} is: give its Task in Setup.shown_tasks"
             )
         self.experts: dict[tuple[int, str, str], Expert] = {}
         self.playing: dict[int, str] = {}
@@ -53,7 +56,7 @@ class ExpertAgent(Agent):
         task, look = self.playing[slot], look_of(seen)
         if not self.seen[slot]:
             if (slot, task, look) not in self.experts:
-                scene = scene_of(problem_of(find(split_task_id(task)[1])), look)
+                scene = scene_of(self.problems[task], look)
                 self.experts = {k: v for k, v in self.experts.items() if k[0] != slot}
                 self.experts[slot, task, look] = Expert(scene)
             self.experts[slot, task, look].reset()
