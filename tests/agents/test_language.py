@@ -103,6 +103,38 @@ def test_what_is_missing_is_named_and_nothing_is_fetched(monkeypatch, tmp_path):
         embed(["x"], "minilm")
 
 
+@pytest.mark.parametrize(
+    "lost, why",
+    [
+        (("config.json",), "has no config.json"),
+        (("vocab.txt", "tokenizer.json"), "has no tokenizer: none of tokenizer.json, vocab.txt"),
+        (("model.safetensors",), "cannot be read: OSError: .*model.safetensors"),
+    ],
+)
+def test_a_folder_that_lacks_a_file_is_named_with_what_to_fetch(tmp_path, lost, why):
+    folder = tmp_path / "bert"
+    saved(folder, "bert")
+    for name in lost:
+        (folder / name).unlink(missing_ok=True)
+    expected = (
+        rf"bert-base-cased.*{folder} {why}.*fetch config.json, model.safetensors.*tokenizer.json"
+    )
+    with pytest.raises(SpecError, match=expected):
+        embed(["pick up the milk"], "bert", str(folder))
+
+
+def test_a_folder_of_another_kind_is_refused(tmp_path):
+    saved(tmp_path / "bert", "bert")
+    with pytest.raises(SpecError, match="cannot be read|is of another model"):
+        embed(["pick up the milk"], "clip", str(tmp_path / "bert"))
+    transformers.BertForMaskedLM(
+        transformers.BertConfig.from_pretrained(tmp_path / "bert")
+    ).save_pretrained(tmp_path / "bert")
+    # It has no layer that pools, and one drawn at random would not be the same tomorrow.
+    with pytest.raises(SpecError, match="is of another model: it has no pooler.dense.bias"):
+        embed(["pick up the milk"], "bert", str(tmp_path / "bert"))
+
+
 def test_rows_follow_sentences_or_tasks(monkeypatch):
     asked = []
 

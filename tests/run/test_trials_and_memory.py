@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from kit import Recorder, live, setting_of
-from perdure import registry
 from perdure.agent import Agent
+from perdure.curricula.named import curriculum_of
 from perdure.errors import AgentFault, CurriculumError
 from perdure.run.loop import LifetimeLoop
 from perdure.specs import Spec
@@ -435,7 +435,7 @@ def test_a_generated_curriculum_says_what_is_shown(tmp_path):
         setup(shown=[COUNT])
     with pytest.raises(CurriculumError, match="only a generated one"):
         one(learn(Exposure(COUNT, 1)), shown=())
-    online = registry.curriculum(Spec.parse("toy/online-navigation"))
+    online = curriculum_of(Spec.parse("toy/online-navigation"))
     assert online.shown_tasks == (), "tasks that come one by one are not known before"
 
 

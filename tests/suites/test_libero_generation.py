@@ -481,7 +481,7 @@ def test_a_run_s_expert_solves_a_generated_task_and_demonstrates_it(made, tmp_pa
     pytest.importorskip("h5py")
     name, folder = made["spatial"].names[0], str(made["spatial"].folder)
     given = {"cameras": [], "solves": 1, "folder": folder}
-    plan = curriculum(
+    plan = curriculum_of(
         Spec("libero/eval-folder", {**given, "names": [name], "episodes": 1, "privileged": True})
     )
     rows, _ = live(plan, SuiteExpert, tmp=tmp_path)
@@ -493,7 +493,7 @@ def test_a_run_s_expert_solves_a_generated_task_and_demonstrates_it(made, tmp_pa
     file = DemonstrationFile(path)
     assert file.task() == shown and SUITE.replay(shown, file.read("demo_0"))
     assert file.data.attrs["bddl_file_content"] == bddl.write(problem_of(tasks_in(folder)[name]))
-    learned = curriculum(
+    learned = curriculum_of(
         Spec(
             "libero/bc",
             {**given, "demos": str(tmp_path / "demos"), "tasks": [name], "objects": True},

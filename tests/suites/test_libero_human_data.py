@@ -174,7 +174,7 @@ def test_what_is_read_without_the_attributes(human):
 
 def test_what_is_wrong_is_named(human, tmp_path):
     with pytest.raises(EnvironmentFault, match=r"16 pixels, the task 128: set size=16"):
-        data(human, size=128).batch(np.array([0]))
+        data(human, size=128)
     other = problem_of(find("90-35"))
     with h5py.File(human, "r+") as file:
         file["data"].attrs["bddl_file_content"] = write(other)

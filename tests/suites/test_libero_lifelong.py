@@ -234,6 +234,16 @@ def test_data_show_what_the_environment_shows(demos):
     np.testing.assert_array_equal(again.inputs["robot0_eef_pos"], batch.inputs["robot0_eef_pos"])
 
 
+def test_demonstrations_without_the_pictures_asked_for_are_refused_when_planned(demos):
+    curriculum = f"libero/lifelong,demos={demos},tasks=[{SHORT[0]}],scale=small,cameras=[agentview]"
+    expected = (
+        r"demo.hdf5 has no pictures of agentview: set cameras=\[\] and learn from states.*"
+        "perdure demos with --cameras agentview"
+    )
+    with pytest.raises(CurriculumError, match=expected):
+        make_plan(RunSpec(curriculum, ("sequence_bc,policy=resnet_t,size=small",)))
+
+
 LEARNER = '''
 import os, signal
 from pathlib import Path

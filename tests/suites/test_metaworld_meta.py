@@ -7,7 +7,7 @@ import pytest
 
 import perdure
 from perdure import registry
-from perdure.registry import curriculum
+from perdure.curricula.named import curriculum_of as curriculum
 from perdure.run.plan import make_plan
 from perdure.run.spec import RunSpec
 from perdure.show.report import data, load

