@@ -14,7 +14,7 @@ from perdure.errors import EnvironmentFault
 from perdure.run.boundaries import context_of
 from perdure.run.budget import Budget, Slot
 from perdure.run.guards import Observer, action_guard, agent_fault, stack_actions
-from perdure.run.memories import Beginnings
+from perdure.run.memories import EpisodeBoundaries
 from perdure.run.repeat import EACH
 from perdure.run.runner import Loop, Place, shared_fraction
 from perdure.run.vector import Environments
@@ -63,7 +63,7 @@ class EnvRunner:
         self.recorder = None if self.learning else loop.recorder
         self.offered = 0 if loop.repeater is not None else EACH
         """Episodes that were offered to be played again."""
-        self.beginnings = Beginnings(self.agent, place, exposures, n)
+        self.boundaries = EpisodeBoundaries(self.agent, place, exposures, n)
         self.taken = 0
         """Vector steps since budgets were last looked at."""
 
@@ -95,7 +95,7 @@ class EnvRunner:
         position = {
             "slots": plain,
             "budgets": [[b.trials, b.episodes, b.steps] for b in self.budgets],
-            **self.beginnings.save(),
+            **self.boundaries.save(),
         }
         return position, arrays
 
@@ -103,7 +103,7 @@ class EnvRunner:
         """Go back to a saved step: environments are reset to their seeds and brought forward."""
         for b, counts in zip(self.budgets, position["budgets"], strict=True):
             b.trials, b.episodes, b.steps = counts
-        self.beginnings.restore(position)
+        self.boundaries.restore(position)
         for s, values in zip(self.slots, position["slots"], strict=True):
             s.episode, seed, *address, s.steps, s.ret, s.success, s.success_end, more = values
             s.address, s.measures = Episode(seed, *address), dict(more)
@@ -158,7 +158,7 @@ class EnvRunner:
             self.envs.parts[s.exposure].expect(upcoming)
         s.obs = self.envs.reset(s.number, s.address)
         s.actions.clear()
-        self.beginnings.begin(s.number, s.episode, budget.exposure.episodes_per_trial)
+        self.boundaries.begin(s.number, s.episode, budget.exposure.episodes_per_trial)
         return True
 
     def _active(self) -> list[Slot]:
@@ -190,7 +190,7 @@ class EnvRunner:
         numbers = [s.number for s in slots]
         remember = [self._played(s) for s in slots]
         ctx = self._context(slots)
-        self.beginnings.reset_memories()
+        self.boundaries.reset_memories()
         mine: Any = slice(None) if n == len(self.slots) else ctx.slots
         obs = self._current(slots)
         horizon, self.taken, over, stale = self._horizon(slots), 0, False, True
@@ -232,7 +232,7 @@ class EnvRunner:
                 if measures is not None and learning:
                     loop.log_measures(measures)
             if stale:
-                self.beginnings.stepped(mine)
+                self.boundaries.stepped(mine)
                 stale = False
             obs = next_obs
             self.taken += 1
@@ -242,7 +242,7 @@ class EnvRunner:
                     return
                 if began:
                     obs, over, stale = self._renewed(slots, following, began), False, True
-                    self.beginnings.reset_memories()
+                    self.boundaries.reset_memories()
                     if self.phrased:
                         ctx = self._context(slots)
                 horizon = self._horizon(slots)
@@ -265,8 +265,8 @@ class EnvRunner:
             self.place,
             [b.exposure for b in budgets],
             np.array([s.number for s in slots]),
-            self.beginnings.episode_start,
-            trial_start=self.beginnings.trial_start,
+            self.boundaries.episode_start,
+            trial_start=self.boundaries.trial_start,
             instructions=said,
             length=sum(steps) if len(steps) == len(self.budgets) else None,
             fraction=shared_fraction(self),
