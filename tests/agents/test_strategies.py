@@ -865,7 +865,7 @@ def test_feedback_shares_the_encoder_and_replays_its_own_past() -> None:
     assert learner.net[1].weight.grad.abs().max() < 1e-6
 
 
-def test_a_companion_does_not_begin_with_the_learners_random_numbers() -> None:
+def test_an_auxiliary_network_does_not_begin_with_the_learners_random_numbers() -> None:
     # Both are linear layers from 4 to 5, initialised in the same way.
     agent = classifier("dgr+classifier,hidden=[5],generator=[5],latent=2")
     mine = agent.strategy.generator.net.encoder[1][0].weight
@@ -881,13 +881,13 @@ def test_generative_replay_on_pictures_and_features(name: str, shape: Any, dtype
     agent = classifier(f"{name}+classifier,hidden=[8]", shape, dtype)
     learn(agent, "a", 2)
     learn(agent, "b", 2)
-    companion = agent.strategy.feedback if name == "rtf" else agent.strategy.generator
+    auxiliary = agent.strategy.feedback if name == "rtf" else agent.strategy.generator
     # By default the network of the authors.
-    assert companion.net.decoder.latent == 100
-    assert [m.out_features for m in companion.net.decoder.net.modules() if hasattr(m, "in_features")] == [
+    assert auxiliary.net.decoder.latent == 100
+    assert [m.out_features for m in auxiliary.net.decoder.net.modules() if hasattr(m, "in_features")] == [
         400, 400, int(np.prod(shape))
     ]  # fmt: skip
-    assert companion.net.latent.logvar.bias is None
+    assert auxiliary.net.latent.logvar.bias is None
     assert all(np.isfinite(v).all() for v in agent.state().values())
 
 
