@@ -41,7 +41,7 @@ MEASURED: dict[str, tuple[Better, str, str, str]] = {
     ),
     "weight_distance": (
         "lower", "Weight distance", "Root mean square of how far weights are from where they started.",
-        "√mean (θ − θ_birth)², over everything that is learned.",
+        "√mean (θ − θ_initial)², over everything that is learned.",
     ),
     "gradient_norm": (
         "higher", "Gradient norm", "Length of the loss's gradient on the probe's rows.",
@@ -49,8 +49,8 @@ MEASURED: dict[str, tuple[Better, str, str, str]] = {
     ),
     "trainability": (
         "higher", "Trainability",
-        "Loss left of random answers learned from the weights at birth, over that from the present ones.",
-        "ℓ(birth) / ℓ(now), each after the same steps of the learner's optimiser; 1 is as well as ever.",
+        "Loss left of random answers learned from the initial weights, over that from the present ones.",
+        "ℓ(initial) / ℓ(now), each after the same steps of the learner's optimiser; 1 is as well as ever.",
     ),
 }  # fmt: skip
 """By measure: which way is better, what people call it, what it is, and its formula."""

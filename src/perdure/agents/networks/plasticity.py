@@ -21,7 +21,7 @@ evaluation. Names carry their definition, because the field uses one name for se
     length of the gradient of the loss on these rows
 ``trainability``
     random answers for these inputs are learned in ``trainability`` steps of the learner's own optimiser (of
-    Adam, where it takes others), from the present weights and from those at birth: the loss that is left from birth over the loss that
+    Adam, where it takes others), from the present weights and from the initial ones: the loss that is left from these over the loss that
     is left from here. 1 is to learn as well as ever, less is worse (after Lyle et al., 2023)
 """
 
@@ -98,7 +98,7 @@ class PlasticityProbe:
         self.learner, self.capacity, self.steps = learner, rows, trainability
         self.rows: dict[str, Tensor] = {}
         # No part of the state: whoever makes the agent again begins with the same weights.
-        self.birth = learner.flat_weights.clone()
+        self.initial = learner.flat_weights.clone()
         self.buffers = {n: b.clone() for n, b in learner.net.named_buffers()}
 
     @property
@@ -145,7 +145,7 @@ class PlasticityProbe:
             out["srank"] = srank(singular)
         weights = learner.flat_weights
         out["weight_norm"] = to_float(torch.linalg.vector_norm(weights))
-        moved = torch.linalg.vector_norm(weights - self.birth)
+        moved = torch.linalg.vector_norm(weights - self.initial)
         out["weight_distance"] = to_float(moved) / math.sqrt(weights.numel())
         if own is not None and own.replayable:
             optimizer = own.optimizer
@@ -166,7 +166,7 @@ class PlasticityProbe:
         return self.learner if isinstance(self.learner, TorchLearner) else None
 
     def _trainability(self) -> float:
-        """The loss that is left of random answers from birth, over that from here."""
+        """The loss that is left of random answers from the initial weights, over that from here."""
         learner, own = self.learner, self._by_steps()
         weights = learner.flat_weights.clone()
         buffers = {n: b.clone() for n, b in learner.net.named_buffers()}
@@ -184,7 +184,7 @@ class PlasticityProbe:
             return difference(learner.predict(self.rows), answers)
 
         now = self._fit(loss)
-        self._set(self.birth, self.buffers)
+        self._set(self.initial, self.buffers)
         then = self._fit(loss)
         self._set(weights, buffers)
         if own is not None and saved is not None:

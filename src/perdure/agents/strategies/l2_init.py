@@ -1,8 +1,8 @@
-"""L2-init (Kumar et al., 2023): stay near the weights of birth, to stay able to learn.
+"""L2-init (Kumar et al., 2023): stay near the initial weights, to stay able to learn.
 
 Regenerative regularisation. Every loss has a penalty besides::
 
-    L = ℓ + strength Σ_i (θ_i − θ_i^birth)²
+    L = ℓ + strength Σ_i (θ_i − θ_i^initial)²
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.learner import TorchLearner
 from perdure.agents.strategies.base import Strategy
-from perdure.agents.strategies.birth_weights import BirthWeights
+from perdure.agents.strategies.initial_weights import InitialWeights
 from perdure.agents.strategies.quadratic_penalty import QuadraticPenalty
 
 
@@ -25,9 +25,9 @@ class L2Init(Strategy):
         super().__init__(learner)
         check_ranges("l2_init", strength=(strength, 0, inf))
         self.strength = strength
-        birth = BirthWeights(learner).weights
+        initial = InitialWeights(learner).weights
         self.penalty = QuadraticPenalty(learner.device)
-        self.penalty.set(torch.ones_like(birth), birth)
+        self.penalty.set(torch.ones_like(initial), initial)
 
     def project(self) -> None:
         self.penalty.add_gradient(self.learner.optimizer, 2 * self.strength)

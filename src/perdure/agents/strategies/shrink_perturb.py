@@ -1,6 +1,6 @@
 """Shrink and perturb (Ash and Adams, 2020): when a task begins, a step back towards a new network.
 
-    θ ← shrink θ + perturb θ'        θ': weights drawn as at birth
+    θ ← shrink θ + perturb θ'        θ': weights drawn as at first
 
 The optimiser begins anew with it. With ``period`` it happens after so many steps instead, and the
 optimiser goes on.
@@ -16,7 +16,7 @@ import torch
 from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.learner import TorchLearner
 from perdure.agents.strategies.base import Strategy
-from perdure.agents.strategies.birth_weights import BirthWeights
+from perdure.agents.strategies.initial_weights import InitialWeights
 from perdure.types import Array, State
 
 
@@ -30,12 +30,12 @@ class ShrinkPerturb(Strategy):
         check_ranges("shrink_perturb", shrink=(shrink, 0, 1), perturb=(perturb, 0, inf))
         check_ranges("shrink_perturb", period=(period, 0, inf))
         self.shrink, self.perturb, self.period = shrink, perturb, period
-        self.birth = BirthWeights(learner)
+        self.initial = InitialWeights(learner)
         self.steps = 0
 
     @torch.no_grad()
     def _apply(self) -> None:
-        new = self.birth.drawn(self.rng)
+        new = self.initial.drawn(self.rng)
         self.learner.optimizer.weights.mul_(self.shrink).add_(new, alpha=self.perturb)
 
     def begin(self) -> None:

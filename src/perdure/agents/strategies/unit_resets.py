@@ -9,7 +9,7 @@ from torch import Tensor
 
 from perdure.agents.networks.learner import Minibatch, TorchLearner
 from perdure.agents.networks.units import HiddenLayer, hidden_layers, watch_units
-from perdure.agents.strategies.birth_weights import BirthWeights
+from perdure.agents.strategies.initial_weights import InitialWeights
 from perdure.errors import AgentFault, SpecError
 
 
@@ -17,7 +17,7 @@ class UnitResets:
     """Of every hidden layer whose weights are known (:func:`hidden_layers`)."""
 
     def __init__(self, name: str, learner: TorchLearner) -> None:
-        self.learner, self.birth = learner, BirthWeights(learner)
+        self.learner, self.initial = learner, InitialWeights(learner)
         self.layers = hidden_layers(learner.net)
         if not self.layers:
             raise SpecError(
@@ -45,11 +45,11 @@ class UnitResets:
 
     @torch.no_grad()
     def reset(self, chosen: Iterable[tuple[HiddenLayer, Tensor]]) -> None:
-        """Make the units new that the masks name: what leads into them as at birth, what leads out of
+        """Make the units new that the masks name: what leads into them as at first, what leads out of
         them 0, so that the network gives the same without them; and the optimiser knows nothing of
         either."""
         optimizer = self.learner.optimizer
-        new = self.birth.drawn(self.learner.rng)
+        new = self.initial.drawn(self.learner.rng)
         for layer, mask in chosen:
             for c in (*layer.incoming, layer.outgoing):
                 where = c.spread(mask)

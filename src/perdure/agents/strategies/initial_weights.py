@@ -1,4 +1,4 @@
-"""The weights that a learner was born with, and new ones like them."""
+"""The weights that a learner began with, and new ones like them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from perdure.agents.networks.learner import TorchLearner
 from perdure.agents.networks.tensors import to_tensor
 
 
-class BirthWeights:
+class InitialWeights:
     """A copy of all weights as they were at first, as one vector in the order of the optimiser. It is no
     part of a strategy's state: whoever makes the agent again begins with the same."""
 
@@ -20,7 +20,7 @@ class BirthWeights:
 
     def drawn(self, rng: np.random.Generator) -> Tensor:
         """New weights. Those of a layer are drawn from the values that it had, so that they are
-        distributed as at birth, however that was done."""
+        distributed as at first, however that was done."""
         parts = []
         for p in self.optimizer.parameters:
             values = self.optimizer.part_of(self.weights, p).reshape(-1)
