@@ -34,7 +34,7 @@ from perdure.agents.strategies.ewc import EWC
 from perdure.agents.strategies.fisher import fisher
 from perdure.agents.strategies.online_ewc import OnlineEWC
 from perdure.agents.strategies.quadratic_penalty import QuadraticPenalty
-from perdure.agents.strategies.row_memory import Distinct, Quotas, Reservoir
+from perdure.agents.strategies.row_memory import UniqueBuffer, PerTaskBuffer, Reservoir
 from perdure.agents.strategies.si import SI
 
 # A learner small enough to compute by hand.
@@ -656,7 +656,7 @@ def test_the_reservoir_is_uniform() -> None:
 
 
 def test_quotas_hold_a_uniform_sample_of_each_task() -> None:
-    rng, memory = np.random.default_rng(1), Quotas(10)
+    rng, memory = np.random.default_rng(1), PerTaskBuffer(10)
     for task, n in enumerate((50, 4, 30)):
         memory.begin()
         memory.offer(new_rows({"x": torch.arange(100 * task, 100 * task + n)}), rng)
@@ -695,7 +695,7 @@ def test_replay_of_a_past_without_rows_is_the_present(params: dict[str, int]) ->
 
 def test_distinct_rows_are_kept_once_whatever_the_epoch() -> None:
     inputs = Inputs(spaces.Box(-np.inf, np.inf, (2,), np.float32))
-    memory = Distinct(inputs)
+    memory = UniqueBuffer(inputs)
     x = torch.arange(200.0).view(100, 2)
     for _ in range(3):
         for part in x[torch.randperm(100)].split(16):
@@ -704,7 +704,7 @@ def test_distinct_rows_are_kept_once_whatever_the_epoch() -> None:
     kept = memory.at(np.arange(100))
     assert sorted(kept["obs"][:, 0].tolist()) == x[:, 0].tolist()
     assert torch.equal(kept["y"], kept["obs"][:, 0].long())
-    again = Distinct(inputs)
+    again = UniqueBuffer(inputs)
     again.load("m", memory.state("m"))
     again.offer({"obs": x[:5], "y": x[:5, 0].long()})
     assert len(again) == 100

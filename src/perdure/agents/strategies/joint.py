@@ -20,7 +20,7 @@ import numpy as np
 from perdure.agents.networks.learner import Minibatch, NewRows, TorchLearner
 from perdure.agents.networks.tensors import to_tensor
 from perdure.agents.strategies.base import Strategy
-from perdure.agents.strategies.row_memory import Distinct, RowFormat, rows_of
+from perdure.agents.strategies.row_memory import UniqueBuffer, RowFormat, rows_of
 from perdure.types import Array, State
 
 
@@ -31,10 +31,10 @@ class Joint(Strategy):
 
     def __init__(self, learner: TorchLearner) -> None:
         super().__init__(learner)
-        self.memory: list[Distinct] = []
+        self.memory: list[UniqueBuffer] = []
 
     def begin(self) -> None:
-        self.memory.append(Distinct(self.learner.inputs, RowFormat(self.learner)))
+        self.memory.append(UniqueBuffer(self.learner.inputs, RowFormat(self.learner)))
 
     def collect(self, rows: NewRows) -> None:
         self.memory[-1].offer(rows.at(np.arange(rows.count)))
@@ -61,7 +61,7 @@ class Joint(Strategy):
 
     def load(self, state: State) -> None:
         self.memory = [
-            Distinct(self.learner.inputs, RowFormat(self.learner))
+            UniqueBuffer(self.learner.inputs, RowFormat(self.learner))
             for _ in range(int(state["tasks kept"]))
         ]
         for k, task in enumerate(self.memory):

@@ -171,7 +171,7 @@ class Reservoir:
                 self._columns[name] = column
 
 
-class Quotas:
+class PerTaskBuffer:
     """A reservoir of ``quota`` rows for each task."""
 
     def __init__(self, quota: int, form: RowFormat | None = None, max_bytes: int = 0) -> None:
@@ -221,7 +221,7 @@ class Quotas:
             task.load(f"{prefix}{k}", state)
 
 
-class Distinct:
+class UniqueBuffer:
     """Every row it was ever offered, once: rows come again with every epoch. Kept as references where
     rows have a source; else observations that came as bytes are kept as bytes."""
 
