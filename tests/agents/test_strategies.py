@@ -34,7 +34,7 @@ from perdure.agents.strategies.ewc import EWC
 from perdure.agents.strategies.fisher import fisher
 from perdure.agents.strategies.online_ewc import OnlineEWC
 from perdure.agents.strategies.quadratic_penalty import QuadraticPenalty
-from perdure.agents.strategies.row_memory import UniqueBuffer, PerTaskBuffer, Reservoir
+from perdure.agents.strategies.row_memory import PerTaskBuffer, Reservoir, UniqueBuffer
 from perdure.agents.strategies.si import SI
 
 # A learner small enough to compute by hand.

@@ -20,7 +20,7 @@ import numpy as np
 from perdure.agents.networks.learner import Minibatch, NewRows, TorchLearner
 from perdure.agents.networks.tensors import to_tensor
 from perdure.agents.strategies.base import Strategy
-from perdure.agents.strategies.row_memory import UniqueBuffer, RowFormat, rows_of
+from perdure.agents.strategies.row_memory import RowFormat, UniqueBuffer, rows_of
 from perdure.types import Array, State
 
 

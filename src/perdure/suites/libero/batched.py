@@ -10,7 +10,7 @@ from perdure.suites._threads import pool
 from perdure.suites.libero.env import Libero
 
 
-class Liberos:
+class BatchedLibero:
     """Environments that are stepped by one call. Pictures are drawn by the calling thread, while
     others move what is still to be drawn."""
 

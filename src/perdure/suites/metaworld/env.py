@@ -124,7 +124,7 @@ class Sawyer(gymnasium.Env[Any, Array]):
         self.robot = self.camera = None
 
 
-class Sawyers:
+class BatchedSawyer:
     """Several arms, stepped by one call; each may be at a task of its own."""
 
     def __init__(self, arms: Sequence[Sawyer]) -> None:
