@@ -349,13 +349,13 @@ class EnvRunner:
             task = self.exposures[s.exposure].task
             last = without_pictures(last) if self.skipping else last
             seen = (s.address, s.actions, s.steps, s.ret, last)
-            self.loop.repeater.saw(task, self.learning, *seen)
+            self.loop.repeater.on_episode_end(task, self.learning, *seen)
 
     def _finish(self, s: Slot, status: str, terminated: bool, truncated: bool) -> None:
         place, e = self.place, self.exposures[s.exposure]
         if self.recorder is not None and status == "complete":
             where = (self.loop.experiences, place.number, place.block.kind, s.address)
-            self.recorder.saw(e.task, *where, s.steps, s.ret, s.success, s.actions)
+            self.recorder.on_episode_end(e.task, *where, s.steps, s.ret, s.success, s.actions)
         if status == "complete":
             self.budgets[s.exposure].episodes += 1
         self.loop.add_row(place, s.ended(e, status, terminated, truncated))

@@ -62,7 +62,7 @@ class Repeater:
         """By task."""
         self._began = time.monotonic()
 
-    def saw(
+    def on_episode_end(
         self,
         task: Task,
         learning: bool,

@@ -163,7 +163,7 @@ class Recorder:
         else:
             self.watched = [*before, [start, start]]
 
-    def saw(
+    def on_episode_end(
         self,
         task: Task,
         exp: int,
