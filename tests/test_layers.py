@@ -29,7 +29,7 @@ INNER = {
     "run": (
         {"pace"},
         {"spec", "guards", "progress", "results", "signals", "runner", "guardian", "crashes", "sources", "conventions"},
-        {"pruning", "persistence", "vector", "agent_state", "validate", "family", "code", "memories", "budget", "generated", "boundaries"},
+        {"pruning", "persistence", "vector", "agent_state", "validate", "child_processes", "code", "memories", "budget", "generated", "boundaries"},
         {"repeat"},
         {"datasets", "env_runner", "video", "pictures"},
         {"config", "data_runner", "messages"},
