@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from perdure.measure import kept as module
-from perdure.measure.contest import contest
+from perdure.measure.agent_comparison import compare_agents
 from perdure.measure.kept import kept, sentence, verdict
 from perdure.measure.matrix import Matrix
 from perdure.measure.metric import Score
@@ -148,7 +148,7 @@ def test_who_learned_nothing_wins_nothing_by_keeping():
         lazy=([0.0, 0.1, 0.05], [0.0, 0.01, 0.0]),
         dice=([0.1, 0.0, 0.1], [0.0, 0.0, 0.01]),
     )
-    family = contest(results, summary_metrics)
+    family = compare_agents(results, summary_metrics)
     pairs = {(c.metric, c.a, c.b) for c in family.comparisons}
     assert ("summary.final", "good", "lazy") in pairs
     assert ("summary.forgetting", "good", "poor") in pairs
@@ -156,9 +156,13 @@ def test_who_learned_nothing_wins_nothing_by_keeping():
     assert not [p for p in pairs if p[0] == "summary.forgetting" and "lazy" in p]
     assert family.tests == 4  # Final: three pairs; forgetting: one.
     # As a baseline, or where there is but one other agent, chance is what one compares with.
-    assert {c.b for c in contest(results, summary_metrics, baseline="dice").comparisons} == {"dice"}
+    assert {c.b for c in compare_agents(results, summary_metrics, baseline="dice").comparisons} == {
+        "dice"
+    }
     alone = measured(good=([0.9, 0.8], [0.1, 0.2]), dice=([0.1, 0.0], [0.0, 0.01]))
-    assert {(c.a, c.b) for c in contest(alone, summary_metrics).comparisons} == {("good", "dice")}
+    assert {(c.a, c.b) for c in compare_agents(alone, summary_metrics).comparisons} == {
+        ("good", "dice")
+    }
 
 
 def test_columns_that_say_the_same_stand_once():
