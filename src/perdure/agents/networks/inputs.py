@@ -28,7 +28,7 @@ def channels_last(x: Tensor) -> Tensor:
     return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
 
 
-class Part:
+class InputLeaf:
     """One space that is not nested: how its rows become floats."""
 
     def __init__(self, space: gymnasium.Space[Any]) -> None:
@@ -118,7 +118,7 @@ class Inputs:
     def __init__(self, space: gymnasium.Space[Any], device: torch.device = CPU) -> None:
         self.device = device
         self.nested = isinstance(space, (spaces.Dict, spaces.Tuple))
-        self.parts = {path: Part(part) for path, part in space_leaves(space).items()}
+        self.parts = {path: InputLeaf(part) for path, part in space_leaves(space).items()}
         if not self.parts:
             raise SpecError(f"a network cannot read observations of {space}: it has no parts")
         self._only = next(iter(self.parts.values()))
