@@ -306,7 +306,7 @@ def _files(values: Iterable[Any]) -> list[Path]:
     return found
 
 
-def _sources(part: registry.Part, names: Sequence[str]) -> list[Any]:
+def _sources(part: registry.PluginKind, names: Sequence[str]) -> list[Any]:
     """Where registered parts and those in files come from: modules by name, and files."""
     found: list[Any] = _files(names)
     for name in names:
