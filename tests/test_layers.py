@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -22,13 +23,14 @@ ONLY = {"measure": {"store", *BASE}, "show": {"store", "measure", *BASE}}
 
 INNER = {
     "agents": (
+        {"task_boundary", "wrapped", "_chunks"},
         {"networks"},
-        {"random", "learners", "strategies", "_chunks"},
-        {"adapters", "compose"},
+        {"random", "learners", "strategies"},
+        {"adapters", "compose", "policy", "expert", "remote", "infer", "finetuned"},
     ),
     "run": (
         {"pace"},
-        {"spec", "guards", "progress", "results", "signals", "runner", "guardian", "crashes", "sources", "conventions"},
+        {"spec", "guards", "progress", "results", "signals", "runner", "guardian", "crashes", "sources", "conventions", "demos"},
         {"pruning", "persistence", "vector", "agent_state", "validate", "child_processes", "code", "memories", "budget", "generated", "boundaries"},
         {"repeat"},
         {"datasets", "env_runner", "video", "pictures"},
@@ -42,21 +44,50 @@ INNER = {
         {"executors", "worker", "eval_worker", "play", "preflight", "selftest"},
         {"experiment"},
     ),
+    "store": (
+        {"code", "places", "plain", "rows", "sealed", "state", "urls"},
+        {"files"},
+        {"lock", "objects"},
+        {"bucket", "checkpoints", "described", "disk", "side"},
+        {"journal", "location"},
+        {"lifetime_folder"},
+        {"layout"},
+        {"log", "repeats", "survey"},
+        {"run"},
+        {"compact", "history", "saved", "tensorboard"},
+        {"export", "l2logger", "safetensors"},
+    ),
+    "policies": (
+        {"pictures", "wire"},
+        {"interface"},
+        {"client"},
+        {"sockets"},
+        {"groot", "openvla", "openpi", "vla_eval"},
+        {"connect", "server"},
+    ),
+    "datasets": ({"episodes", "files", "tfrecord"}, {"lerobot", "minari", "rlds"}, {"convert"}),
+    "testing": (
+        {"faulty", "report", "shortened"},
+        {"agents", "metrics", "suites"},
+        {"executors", "strategies"},
+    ),
     "measure": (
         {"matrix", "stats", "outlines"},
         {"metric", "compare", "sources", "paired"},
-        {"benchmark", "l2m", "gem", "cw", "meta", "online"},
+        {"benchmark", "l2m", "gem", "cw", "meta", "online", "plasticity"},
         {"summary"},
-        {"openloris", "metaworld", "libero", "results"},
-        {"settings"},
+        {"openloris", "libero", "kept"},
+        {"metaworld", "results"},
+        {"settings", "agent_comparison"},
     ),
     "show": (
-        {"colours", "names", "screen", "thin", "outline", "eta"},
+        {"colours", "names", "screen", "thin", "outline", "eta", "rounding"},
         {"sheet"},
         {"summary", "measured", "live", "leaderboard", "listing", "evaluation"},
         {"report"},
-        {"still_page"},
+        {"still_page", "animation"},
         {"figures", "films", "leaderboard_page", "view", "gallery"},
+        {"pictures"},
     ),
     "cli": (
         {"terminal", "doctor"},
@@ -67,8 +98,8 @@ INNER = {
         {"main"},
     ),
 }  # fmt: skip
-"""Rooms within rooms, lowest first: a part imports from those before it alone. Where a room or a
-part has no place here, no circle is what is asked of it."""
+"""Rooms within rooms, lowest first: a part imports from those before it alone. Suites know nothing of
+each other, and the parts of a package deeper down are only held to import in no circle."""
 
 
 def imports(path):
@@ -124,13 +155,12 @@ def test_names_below_a_run_are_known_to_the_store_alone():
     assert not found, "\n".join(found)
 
 
-class Inner(ast.NodeVisitor):
-    """What a file imports from its own room when it runs: types alone are nobody's order."""
+class Imports(ast.NodeVisitor):
+    """The modules of Perdure that a file imports, also within functions: types alone are nobody's
+    order."""
 
-    def __init__(self, path):
-        self.room, *rest = path.relative_to(ROOT).parts
-        self.part = rest[0].removesuffix(".py")
-        self.found = set()
+    def __init__(self, path, modules):
+        self.modules, self.found = modules, set()
         self.visit(ast.parse(path.read_text()))
 
     def visit_If(self, node):
@@ -145,45 +175,61 @@ class Inner(ast.NodeVisitor):
 
     def add(self, names):
         for name in names:
-            parts = name.split(".")
-            if parts[:2] == ["perdure", self.room] and len(parts) > 2 and parts[2] != self.part:
-                self.found.add(parts[2])
+            while name and name not in self.modules:
+                name = name.rpartition(".")[0]
+            self.found.add(name)
 
 
-def parts_of_rooms():
-    """For each room: what each of its parts imports of the others."""
-    rooms = {}
+@cache
+def imported():
+    """What every module imports of the others."""
+    modules = {}
     for path in ROOT.rglob("*.py"):
-        if path.parent == ROOT or (path.name == "__init__.py" and path.parent.parent == ROOT):
-            continue
-        inner = Inner(path)
-        rooms.setdefault(inner.room, {}).setdefault(inner.part, set()).update(inner.found)
-    # A name that a package's __init__ gives is no part.
-    return {
-        room: {part: found & parts.keys() for part, found in parts.items()}
-        for room, parts in rooms.items()
-    }
+        parts = path.relative_to(ROOT.parent).with_suffix("").parts
+        modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return {name: Imports(path, modules).found for name, path in modules.items()}
 
 
-def test_imports_within_a_room_go_one_way():
+def parts_of(package):
+    """What each part of a package imports of the others; a name that its __init__ gives is no part."""
+    parts, head = {}, package + "."
+    for name, found in imported().items():
+        if name.startswith(head):
+            part = name[len(head) :].split(".")[0]
+            others = {o[len(head) :].split(".")[0] for o in found if o.startswith(head)}
+            parts.setdefault(part, set()).update(others - {part})
+    return parts
+
+
+def test_imports_within_a_package_go_one_way():
+    """At every depth, from the rooms to the modules of a package within a room's package."""
     wrong = []
-    for room, parts in parts_of_rooms().items():
-        order = {part: k for k, level in enumerate(INNER.get(room, ())) for part in level}
-        assert order.keys() <= parts.keys(), f"{room}: not there: {order.keys() - parts.keys()}"
-        for part, found in parts.items():
-            for other in found:
-                if part in order and other in order and order[other] >= order[part]:
-                    wrong.append(f"{room}/{part} imports {room}/{other}")
+    for package in {name.rpartition(".")[0] for name in imported()} - {""}:
         try:
-            TopologicalSorter(parts).prepare()
+            TopologicalSorter(parts_of(package)).prepare()
         except CycleError as e:
-            wrong.append(f"{room}: a circle of {' → '.join(e.args[1])}")
+            wrong.append(f"{package}: a circle of {' → '.join(e.args[1])}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_imports_within_a_room_go_downward():
+    wrong = []
+    for room, levels in INNER.items():
+        parts = parts_of(f"perdure.{room}")
+        order = {part: k for k, level in enumerate(levels) for part in level}
+        assert order.keys() == parts.keys(), f"{room}: {order.keys() ^ parts.keys()}"
+        wrong += [
+            f"{room}/{part} imports {room}/{other}"
+            for part, found in parts.items()
+            for other in found
+            if order[other] >= order[part]
+        ]
     assert not wrong, "\n".join(wrong)
 
 
 def test_no_suite_imports_another():
     """What suites share is in modules whose names begin with an underscore."""
-    parts = parts_of_rooms()["suites"]
+    parts = parts_of("perdure.suites")
     wrong = {p: found for p, found in parts.items() if any(not f.startswith("_") for f in found)}
     assert not wrong
 
