@@ -58,19 +58,18 @@ def test_the_one_who_kept_most_leads_and_chance_is_no_contestant():
         ("a", True, False),
         ("b", False, False),
     ]
-    assert sentence(x) == "x kept 0.50 of two tasks learned to 0.90"
+    assert sentence(x) == "x scored 0.90 right after learning each of two tasks and 0.50 at the end"
     assert sentence(lazy) == "lazy never learned any of two tasks (0.03 at the end)"
-    assert (
-        verdict(found)
-        == "y kept 0.80 of two tasks learned to 0.80; x 0.50 of 0.90; lazy never learned."
-    )
+    first = "y scored 0.80 right after learning each of two tasks and 0.80 at the end"
+    assert verdict(found) == f"{first}; x 0.90 and 0.50; lazy never learned."
 
 
 def test_a_long_field_is_said_in_short():
     lives = {f"agent{k}": [matrix("ab", [[0, 0], [1, 0], [k / 10, 1]])] for k in range(8)}
     said = verdict(kept(lives, UNIT))
-    assert said.startswith("agent7 kept 0.85 of two tasks learned to 1.00; agent6 0.80 of 1.00;")
-    assert said.endswith("agent4 0.70 of 1.00; three others between; agent0 0.50 of 1.00.")
+    first = "agent7 scored 1.00 right after learning each of two tasks and 0.85 at the end"
+    assert said.startswith(f"{first}; agent6 1.00 and 0.80;")
+    assert said.endswith("agent4 1.00 and 0.70; three others between; agent0 1.00 and 0.50.")
     assert said.count(";") == module.SAID + 1
 
 
