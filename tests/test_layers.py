@@ -48,7 +48,7 @@ INNER = {
         {"code", "places", "plain", "rows", "sealed", "state", "urls"},
         {"files"},
         {"lock", "objects"},
-        {"bucket", "checkpoints", "described", "disk", "side"},
+        {"bucket", "checkpoints", "described", "disk", "metadata"},
         {"journal", "location"},
         {"lifetime_folder"},
         {"layout"},
