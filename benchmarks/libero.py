@@ -83,15 +83,15 @@ def together(name: str, params: dict) -> dict[str, float]:
 
     from perdure.registry import suite
     from perdure.suite import Episode
-    from perdure.suites._threads import Team, threads
+    from perdure.suites._threads import StepThreadPool, threads
     from perdure.types import Task
 
     count, out = 8, {}
     moves = np.random.default_rng(0).uniform(-0.5, 0.5, (STEPS // 2, count, 7))
-    for words, team in (("one", Team(0)), ("all", Team(threads() - 1))):
+    for words, pool in (("one", StepThreadPool(0)), ("all", StepThreadPool(threads() - 1))):
         task = Task("libero", name, params={"settle": 0, "cameras": [], **params})
         envs = suite("libero").batched_env(task, count)
-        envs.team = team
+        envs.pool = pool
         for slot in range(count):
             envs.reset(slot, Episode.alone(slot))
         start, wall = clock(), time.perf_counter()

@@ -349,7 +349,7 @@ def clock(owner, name, spent):
 def whole(steps):
     """For each learner: environment steps a second of the clock, CPU seconds a second, and shares of time."""
     from perdure import registry
-    from perdure.suites.metaworld.env import Sawyers
+    from perdure.suites.metaworld.env import BatchedSawyer
 
     lines = []
     for name, spec in LOOPS.items():
@@ -358,7 +358,7 @@ def whole(steps):
         undo = [
             clock(kind, "act", spent),
             clock(kind, "update", spent),
-            clock(Sawyers, "step", spent),
+            clock(BatchedSawyer, "step", spent),
         ]
         with TemporaryDirectory() as folder:
             wall, cpu = time.perf_counter(), time.process_time()

@@ -46,10 +46,10 @@ def actions(count: int, steps: int):
 
 def ours_mt(names):
     from perdure.suite import Episode
-    from perdure.suites.metaworld.env import Sawyer, Sawyers
+    from perdure.suites.metaworld.env import BatchedSawyer, Sawyer
     from perdure.suites.metaworld.tasks import Settings
 
-    arms = Sawyers([Sawyer(n, Settings()) for n in names])
+    arms = BatchedSawyer([Sawyer(n, Settings()) for n in names])
     for k in range(len(names)):
         arms.reset(k, Episode.alone(k))
     return arms

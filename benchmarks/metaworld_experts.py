@@ -18,7 +18,7 @@ sys.path = [p for p in sys.path if Path(p).resolve() != Path(__file__).resolve()
 import numpy as np
 
 from perdure.suite import Episode
-from perdure.suites.metaworld.env import Sawyer, Sawyers
+from perdure.suites.metaworld.env import BatchedSawyer, Sawyer
 from perdure.suites.metaworld.expert import ExpertAgent
 from perdure.suites.metaworld.tasks import NAMES, Settings, spaces_of
 from perdure.types import Context, Setup
@@ -47,7 +47,7 @@ def episodes(name: str, places: list[tuple[int, int]]):
         Settings(goals="set", benchmark="MT1", benchmark_seed=seed, goal=goal, horizon=HORIZON)
         for seed, goal in places
     ]
-    arms, slots = Sawyers([Sawyer(name, c) for c in chosen]), range(len(chosen))
+    arms, slots = BatchedSawyer([Sawyer(name, c) for c in chosen]), range(len(chosen))
     task = f"metaworld/{name}"
     expert = ExpertAgent(Setup(*spaces_of(chosen[0]), len(chosen), 0, (task,)))
     obs = np.stack([arms.reset(slot, Episode.alone(0)) for slot in slots])

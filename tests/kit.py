@@ -43,9 +43,9 @@ class Recorder(Agent):
 
 
 def setting_of(curriculum: Curriculum, **keys) -> LifetimeConfig:
-    ground = validate(curriculum)
-    spaces = (ground.observation_space, ground.action_space)
-    return LifetimeConfig(curriculum, ground.suites, *spaces, **{"seed": 0, **keys})
+    resolved = validate(curriculum)
+    spaces = (resolved.observation_space, resolved.action_space)
+    return LifetimeConfig(curriculum, resolved.suites, *spaces, **{"seed": 0, **keys})
 
 
 def live(curriculum: Curriculum, agent=Recorder, path: Path | None = None, tmp=None, **keys):

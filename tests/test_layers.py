@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from pathlib import Path
@@ -23,14 +24,15 @@ ONLY = {"measure": {"store", *BASE}, "show": {"store", "measure", *BASE}}
 
 INNER = {
     "agents": (
+        {"task_boundary", "wrapped", "_chunks"},
         {"networks"},
-        {"random", "learners", "strategies", "_chunks"},
-        {"adapters", "compose"},
+        {"random", "learners", "strategies"},
+        {"adapters", "compose", "policy", "expert", "remote", "infer", "finetuned"},
     ),
     "run": (
         {"pace"},
-        {"spec", "guards", "progress", "results", "signals", "runner", "guardian", "crashes", "sources", "conventions"},
-        {"pruning", "persistence", "vector", "agent_state", "validate", "family", "code", "memories", "budget", "generated", "boundaries"},
+        {"spec", "guards", "progress", "results", "signals", "runner", "guardian", "crashes", "sources", "conventions", "demos"},
+        {"pruning", "persistence", "vector", "agent_state", "validate", "child_processes", "code", "memories", "budget", "generated", "boundaries"},
         {"repeat"},
         {"datasets", "env_runner", "video", "pictures"},
         {"config", "data_runner", "messages"},
@@ -43,21 +45,50 @@ INNER = {
         {"executors", "worker", "eval_worker", "play", "preflight", "selftest"},
         {"experiment"},
     ),
+    "store": (
+        {"code", "places", "plain", "rows", "sealed", "state", "urls"},
+        {"files"},
+        {"lock", "objects"},
+        {"bucket", "checkpoints", "described", "disk", "metadata"},
+        {"journal", "location"},
+        {"lifetime_folder"},
+        {"layout"},
+        {"log", "repeats", "survey"},
+        {"run"},
+        {"compact", "history", "saved", "tensorboard"},
+        {"export", "l2logger", "safetensors"},
+    ),
+    "policies": (
+        {"pictures", "wire"},
+        {"interface"},
+        {"client"},
+        {"sockets"},
+        {"groot", "openvla", "openpi", "vla_eval"},
+        {"connect", "server"},
+    ),
+    "datasets": ({"episodes", "files", "tfrecord"}, {"lerobot", "minari", "rlds"}, {"convert"}),
+    "testing": (
+        {"faulty", "report", "shortened"},
+        {"agents", "metrics", "suites"},
+        {"executors", "strategies"},
+    ),
     "measure": (
         {"matrix", "stats", "outlines"},
         {"metric", "compare", "sources", "paired"},
-        {"benchmark", "l2m", "gem", "cw", "meta", "online"},
+        {"benchmark", "l2m", "gem", "cw", "meta", "online", "plasticity"},
         {"summary"},
-        {"openloris", "metaworld", "libero", "results"},
-        {"settings"},
+        {"openloris", "libero", "kept"},
+        {"metaworld", "results"},
+        {"settings", "agent_comparison"},
     ),
     "show": (
-        {"colours", "names", "screen", "thin", "outline", "eta"},
+        {"colours", "names", "screen", "thin", "outline", "eta", "rounding"},
         {"sheet"},
         {"summary", "measured", "live", "leaderboard", "listing", "evaluation"},
         {"report"},
-        {"still_page"},
+        {"still_page", "animation"},
         {"figures", "films", "leaderboard_page", "view", "gallery"},
+        {"pictures"},
     ),
     "cli": (
         {"terminal", "doctor"},
@@ -68,8 +99,8 @@ INNER = {
         {"main"},
     ),
 }  # fmt: skip
-"""Rooms within rooms, lowest first: a part imports from those before it alone. Where a room or a
-part has no place here, no circle is what is asked of it."""
+"""Rooms within rooms, lowest first: a part imports from those before it alone. Suites know nothing of
+each other, and the parts of a package deeper down are only held to import in no circle."""
 
 
 def imports(path):
@@ -160,13 +191,12 @@ def test_paths_of_lifetimes_are_made_by_the_store_alone():
     assert not found, "\n".join(found)
 
 
-class Inner(ast.NodeVisitor):
-    """What a file imports from its own room when it runs: types alone are nobody's order."""
+class Imports(ast.NodeVisitor):
+    """The modules of Perdure that a file imports, also within functions: types alone are nobody's
+    order."""
 
-    def __init__(self, path):
-        self.room, *rest = path.relative_to(ROOT).parts
-        self.part = rest[0].removesuffix(".py")
-        self.found = set()
+    def __init__(self, path, modules):
+        self.modules, self.found = modules, set()
         self.visit(ast.parse(path.read_text()))
 
     def visit_If(self, node):
@@ -181,45 +211,61 @@ class Inner(ast.NodeVisitor):
 
     def add(self, names):
         for name in names:
-            parts = name.split(".")
-            if parts[:2] == ["perdure", self.room] and len(parts) > 2 and parts[2] != self.part:
-                self.found.add(parts[2])
+            while name and name not in self.modules:
+                name = name.rpartition(".")[0]
+            self.found.add(name)
 
 
-def parts_of_rooms():
-    """For each room: what each of its parts imports of the others."""
-    rooms = {}
+@cache
+def imported():
+    """What every module imports of the others."""
+    modules = {}
     for path in ROOT.rglob("*.py"):
-        if path.parent == ROOT or (path.name == "__init__.py" and path.parent.parent == ROOT):
-            continue
-        inner = Inner(path)
-        rooms.setdefault(inner.room, {}).setdefault(inner.part, set()).update(inner.found)
-    # A name that a package's __init__ gives is no part.
-    return {
-        room: {part: found & parts.keys() for part, found in parts.items()}
-        for room, parts in rooms.items()
-    }
+        parts = path.relative_to(ROOT.parent).with_suffix("").parts
+        modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return {name: Imports(path, modules).found for name, path in modules.items()}
 
 
-def test_imports_within_a_room_go_one_way():
+def parts_of(package):
+    """What each part of a package imports of the others; a name that its __init__ gives is no part."""
+    parts, head = {}, package + "."
+    for name, found in imported().items():
+        if name.startswith(head):
+            part = name[len(head) :].split(".")[0]
+            others = {o[len(head) :].split(".")[0] for o in found if o.startswith(head)}
+            parts.setdefault(part, set()).update(others - {part})
+    return parts
+
+
+def test_imports_within_a_package_go_one_way():
+    """At every depth, from the rooms to the modules of a package within a room's package."""
     wrong = []
-    for room, parts in parts_of_rooms().items():
-        order = {part: k for k, level in enumerate(INNER.get(room, ())) for part in level}
-        assert order.keys() <= parts.keys(), f"{room}: not there: {order.keys() - parts.keys()}"
-        for part, found in parts.items():
-            for other in found:
-                if part in order and other in order and order[other] >= order[part]:
-                    wrong.append(f"{room}/{part} imports {room}/{other}")
+    for package in {name.rpartition(".")[0] for name in imported()} - {""}:
         try:
-            TopologicalSorter(parts).prepare()
+            TopologicalSorter(parts_of(package)).prepare()
         except CycleError as e:
-            wrong.append(f"{room}: a circle of {' → '.join(e.args[1])}")
+            wrong.append(f"{package}: a circle of {' → '.join(e.args[1])}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_imports_within_a_room_go_downward():
+    wrong = []
+    for room, levels in INNER.items():
+        parts = parts_of(f"perdure.{room}")
+        order = {part: k for k, level in enumerate(levels) for part in level}
+        assert order.keys() == parts.keys(), f"{room}: {order.keys() ^ parts.keys()}"
+        wrong += [
+            f"{room}/{part} imports {room}/{other}"
+            for part, found in parts.items()
+            for other in found
+            if order[other] >= order[part]
+        ]
     assert not wrong, "\n".join(wrong)
 
 
 def test_no_suite_imports_another():
     """What suites share is in modules whose names begin with an underscore."""
-    parts = parts_of_rooms()["suites"]
+    parts = parts_of("perdure.suites")
     wrong = {p: found for p, found in parts.items() if any(not f.startswith("_") for f in found)}
     assert not wrong
 
@@ -263,12 +309,11 @@ def test_nothing_refused_in_the_source():
     assert not found, "\n".join(found)
 
 
-SHARED = {"ActorCritic", "Part"}
-"""Class names that two modules may have for things of their own that nobody else sees."""
+EACH_SUITE_HAS_ONE = {"Demonstrations", "ExpertAgent", "Pose", "Renderer", "Scene", "Settings"}
+"""Class names for the same thing in several suites, which know nothing of each other."""
 
 
 def test_a_class_name_means_one_thing():
-    """Outside suites, whose rooms are their own; none of them takes a name of the contract."""
     homes = {}
     for path in sorted(ROOT.rglob("*.py")):
         room = path.relative_to(ROOT).parts
@@ -277,10 +322,8 @@ def test_a_class_name_means_one_thing():
                 if any(getattr(base, "attr", "") == node.name for base in node.bases):
                     continue  # The same thing, of which one can ask more.
                 homes.setdefault(node.name, []).append("/".join(room))
-    twice = {}
-    for name, where in homes.items():
-        outside = [w for w in where if not w.startswith("suites/")]
-        contract = any("/" not in w for w in where)
-        if len(outside) > 1 or (contract and len(where) > 1):
-            twice[name] = where
-    assert not {n: w for n, w in twice.items() if n not in SHARED}
+    wrong = {name: where for name, where in homes.items() if len(where) > 1}
+    for name in EACH_SUITE_HAS_ONE:
+        suites = [where.split("/")[:2] for where in wrong.pop(name)]
+        assert all(s[0] == "suites" for s in suites) and len({s[1] for s in suites}) == len(suites)
+    assert not wrong

@@ -15,7 +15,7 @@ from perdure.errors import CurriculumError, PerdureError, UnknownName
 from perdure.padding import PadAction, PadObservation
 from perdure.registry import suite_of
 from perdure.run.guards import Observer
-from perdure.run.validate import ground_of, validate
+from perdure.run.validate import resolve, validate
 from perdure.run.vector import Environments
 from perdure.shared_spaces import padded
 from perdure.spaces import joined
@@ -208,7 +208,7 @@ def test_what_is_seen_is_joined_and_what_is_done_is_not() -> None:
     assert spaces_of(one)[0] != spaces_of(other)[0]
     both = sequence(one, other)
     seen = validate(both).observation_space
-    assert seen == spaces_of(other)[0] == ground_of(both, joins=True).observation_space
+    assert seen == spaces_of(other)[0] == resolve(both, joins=True).observation_space
     pendulum = Task("gym", "Pendulum-v1")
     scaled = Task(
         "gym",
@@ -261,8 +261,8 @@ def test_padded_observations_and_actions() -> None:
 def test_padded_tasks_share_their_spaces() -> None:
     tasks = [Task("gym", n) for n in ("CartPole-v1", "Acrobot-v1", "MountainCar-v0")]
     made = padded(tasks)
-    ground = validate(sequence(*made))
-    assert ground.observation_space.shape == (6,) and ground.action_space == spaces.Discrete(3)
+    resolved = validate(sequence(*made))
+    assert resolved.observation_space.shape == (6,) and resolved.action_space == spaces.Discrete(3)
     assert dict(made[1].params) == {}
     again = padded(made)
     assert [t.key for t in again] == [t.key for t in made]

@@ -32,9 +32,9 @@ from perdure.specs import is_file_reference
 from perdure.suite import Suite
 from perdure.types import Curriculum, Task
 
-Part = Literal["suites", "agents", "strategies", "metrics", "executors"]
+PluginKind = Literal["suites", "agents", "strategies", "metrics", "executors"]
 
-ROOMS: dict[Part, tuple[str, tuple[str, ...]]] = {
+ROOMS: dict[PluginKind, tuple[str, tuple[str, ...]]] = {
     "suites": ("suite", ("perdure.suites",)),
     "agents": (
         "agent",
@@ -84,7 +84,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
 class Entry:
     """One thing a registry knows."""
 
-    part: Part
+    part: PluginKind
     name: str
     about: str
     source: str
@@ -94,7 +94,7 @@ class Entry:
 
 
 @functools.cache
-def entries(part: Part) -> Mapping[str, Entry]:
+def entries(part: PluginKind) -> Mapping[str, Entry]:
     """Everything of a kind, built in and plugged in, by name. Looked up once a process."""
     attribute, packages = ROOMS[part]
     found: dict[str, Entry] = {}
@@ -187,7 +187,7 @@ class extras_named:
                     raise MissingExtra(self.what, extra) from error
 
 
-def load(part: Part, name: str) -> Any:
+def load(part: PluginKind, name: str) -> Any:
     """The object of this name: a registered one, or ``file.py:Object``."""
     if is_file_reference(name):
         return load_file(name)

@@ -24,7 +24,7 @@ torch = pytest.importorskip("torch")
 from perdure.agents.networks.encoders import Dropout
 from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import new_rows
-from perdure.agents.strategies.row_memory import Distinct
+from perdure.agents.strategies.row_memory import UniqueBuffer
 
 
 def setup(*shape: int, dtype: Any = np.uint8, classes: int = 5) -> Setup:
@@ -199,10 +199,10 @@ def test_rows_that_came_as_bytes_are_kept_as_bytes(space: Any, kept: Any) -> Non
     space.seed(0)
     inputs = Inputs(space)
     x = inputs(np.stack([space.sample() for _ in range(30)]))
-    memory = Distinct(inputs)
+    memory = UniqueBuffer(inputs)
     memory.offer(new_rows({"obs": x, "targets": torch.arange(30)}))
     assert memory.columns["obs"].dtype == kept and len(memory) == 30
-    again = Distinct(inputs)
+    again = UniqueBuffer(inputs)
     again.load("m", memory.state("m"))
     again.offer(new_rows({"obs": x, "targets": torch.arange(30)}))
     assert len(again) == 30

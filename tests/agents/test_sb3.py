@@ -23,7 +23,7 @@ from stable_baselines3.common.noise import (
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from perdure import registry
-from perdure.agents.adapters._globals import Guest
+from perdure.agents.adapters._globals import GlobalRng
 from perdure.agents.adapters.sb3 import SB3Agent
 from perdure.errors import AgentFault, PerdureError, SpecError, UnknownName
 from perdure.run.config import LifetimeConfig
@@ -351,28 +351,28 @@ def test_a_guest_keeps_spare_draws_and_passing_seeds_leave_no_trace() -> None:
     def draw() -> list[float]:
         return [random.gauss(0, 1), np.random.normal(), float(torch.randn(1)), random.random()]
 
-    one, two = Guest(3), Guest(3)
-    with one.lent():
+    one, two = GlobalRng(3), GlobalRng(3)
+    with one.swapped_in():
         expected = draw() + draw() + draw()
-    with two.lent():
+    with two.swapped_in():
         got = draw()
-    with two.lent(passing=9):
+    with two.swapped_in(passing=9):
         first = draw()
-    with two.lent(passing=9):
+    with two.swapped_in(passing=9):
         assert draw() == first
-    with two.lent():
+    with two.swapped_in():
         got += draw()
-    third = Guest(0)
+    third = GlobalRng(0)
     third.load(two.state())
-    with third.lent():
+    with third.swapped_in():
         assert got + draw() == expected
-    with pytest.raises(ValueError, match="inside"), two.lent():
+    with pytest.raises(ValueError, match="inside"), two.swapped_in():
         raise ValueError("inside")
 
 
 def test_a_fault_inside_puts_the_global_generators_back() -> None:
     before = everything_global()
-    with pytest.raises(ZeroDivisionError), Guest(1).lent():
+    with pytest.raises(ZeroDivisionError), GlobalRng(1).swapped_in():
         np.random.seed(5)
         torch.manual_seed(5)
         raise ZeroDivisionError

@@ -248,7 +248,7 @@ def test_the_presets_are_the_papers():
     )  # fmt: skip
     assert agent.learner.max_grad == 100 and isinstance(agent.learner, SequenceBCAgent)
     replay = made("replay+sequence_bc,preset=libero,language=none,policy=state_mlp").strategy
-    assert replay.quotas.quota == 1000 and replay.share == 1
+    assert replay.per_task.quota == 1000 and replay.share == 1
     pack = made("packnet+sequence_bc,preset=libero,language=none,policy=state_mlp").strategy
     assert pack.prune == 0.75
 

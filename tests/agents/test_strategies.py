@@ -34,7 +34,7 @@ from perdure.agents.strategies.ewc import EWC
 from perdure.agents.strategies.fisher import fisher
 from perdure.agents.strategies.online_ewc import OnlineEWC
 from perdure.agents.strategies.quadratic_penalty import QuadraticPenalty
-from perdure.agents.strategies.row_memory import Distinct, Quotas, Reservoir
+from perdure.agents.strategies.row_memory import PerTaskBuffer, Reservoir, UniqueBuffer
 from perdure.agents.strategies.si import SI
 
 # A learner small enough to compute by hand.
@@ -656,7 +656,7 @@ def test_the_reservoir_is_uniform() -> None:
 
 
 def test_quotas_hold_a_uniform_sample_of_each_task() -> None:
-    rng, memory = np.random.default_rng(1), Quotas(10)
+    rng, memory = np.random.default_rng(1), PerTaskBuffer(10)
     for task, n in enumerate((50, 4, 30)):
         memory.begin(rng)
         memory.offer(new_rows({"x": torch.arange(100 * task, 100 * task + n)}), rng)
@@ -695,7 +695,7 @@ def test_replay_of_a_past_without_rows_is_the_present(params: dict[str, int]) ->
 
 def test_distinct_rows_are_kept_once_whatever_the_epoch() -> None:
     inputs = Inputs(spaces.Box(-np.inf, np.inf, (2,), np.float32))
-    memory = Distinct(inputs)
+    memory = UniqueBuffer(inputs)
     x = torch.arange(200.0).view(100, 2)
     for _ in range(3):
         for part in x[torch.randperm(100)].split(16):
@@ -704,7 +704,7 @@ def test_distinct_rows_are_kept_once_whatever_the_epoch() -> None:
     kept = memory.at(np.arange(100))
     assert sorted(kept["obs"][:, 0].tolist()) == x[:, 0].tolist()
     assert torch.equal(kept["y"], kept["obs"][:, 0].long())
-    again = Distinct(inputs)
+    again = UniqueBuffer(inputs)
     again.load("m", memory.state("m"))
     again.offer(new_rows({"obs": x[:5], "y": x[:5, 0].long()}))
     assert len(again) == 100
@@ -867,7 +867,7 @@ def test_feedback_shares_the_encoder_and_replays_its_own_past() -> None:
     assert learner.net[1].weight.grad.abs().max() < 1e-6
 
 
-def test_a_companion_does_not_begin_with_the_learners_random_numbers() -> None:
+def test_an_auxiliary_network_does_not_begin_with_the_learners_random_numbers() -> None:
     # Both are linear layers from 4 to 5, initialised in the same way.
     agent = classifier("dgr+classifier,hidden=[5],generator=[5],latent=2")
     mine = agent.strategy.generator.net.encoder[1][0].weight
@@ -883,13 +883,13 @@ def test_generative_replay_on_pictures_and_features(name: str, shape: Any, dtype
     agent = classifier(f"{name}+classifier,hidden=[8]", shape, dtype)
     learn(agent, "a", 2)
     learn(agent, "b", 2)
-    companion = agent.strategy.feedback if name == "rtf" else agent.strategy.generator
+    auxiliary = agent.strategy.feedback if name == "rtf" else agent.strategy.generator
     # By default the network of the authors.
-    assert companion.net.decoder.latent == 100
-    assert [m.out_features for m in companion.net.decoder.net.modules() if hasattr(m, "in_features")] == [
+    assert auxiliary.net.decoder.latent == 100
+    assert [m.out_features for m in auxiliary.net.decoder.net.modules() if hasattr(m, "in_features")] == [
         400, 400, int(np.prod(shape))
     ]  # fmt: skip
-    assert companion.net.latent.logvar.bias is None
+    assert auxiliary.net.latent.logvar.bias is None
     assert all(np.isfinite(v).all() for v in agent.state().values())
 
 

@@ -69,7 +69,7 @@ def test_the_rollout_is_judged_by_augmented_rewards():
     rows = agent.rows.trajectories()
     task, noise = torch.tensor(rows["task"]), torch.tensor(rows["noise"])
     with torch.no_grad():
-        mean, log_std = agent.place(task)
+        mean, log_std = agent.encode_task(task)
         z = mean + log_std.exp() * noise
         obs = agent.inputs(rows["obs"])
         outputs = agent.net.actor(torch.cat([obs, z], 1))
@@ -132,7 +132,7 @@ def test_in_evaluation_the_point_is_the_tasks_mean_and_nothing_is_drawn():
     ctx = Context("eval", False, 0, ("a", "b"), np.arange(2), np.ones(2, bool))
     obs = np.zeros((2, 2), np.float32)
     with torch.no_grad():
-        z = agent.place(torch.tensor([0, 1]))[0]
+        z = agent.encode_task(torch.tensor([0, 1]))[0]
         means = agent.net.actor(torch.cat([torch.zeros(2, 2), z], 1))
     assert np.array_equal(agent.act(obs, ctx), means.numpy())
     assert all(np.array_equal(v, before[k]) for k, v in agent.state().items())
@@ -166,10 +166,10 @@ def test_entropy_widens_the_places():
     agent = filled(encoder_entropy=1.0)
     data, windows = agent.rollout_data()
     still = {"advantages": torch.zeros(24), "window": windows(torch.arange(24))}
-    before = agent.place(data["task"])[1].mean().item()
+    before = agent.encode_task(data["task"])[1].mean().item()
     for _ in range(20):
         agent.descend({**data, **still})
-    assert agent.place(data["task"])[1].mean().item() > before + 0.01
+    assert agent.encode_task(data["task"])[1].mean().item() > before + 0.01
 
 
 def test_two_tasks_that_look_the_same_are_both_learned(tmp_path):

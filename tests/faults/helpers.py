@@ -46,7 +46,7 @@ def moved(plan: Plan, out: Path) -> Plan:
     """The same plan for another folder, without checking everything again: for tests that run
     one life hundreds of times."""
     new = replace(plan, spec=replace(plan.spec, out=str(out)), factories={"q": QAgent})
-    new.__dict__.update(ground=plan.ground, jobs=plan.jobs)
+    new.__dict__.update(resolved=plan.resolved, jobs=plan.jobs)
     return new
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from perdure.measure import kept as module
-from perdure.measure.contest import contest
+from perdure.measure.agent_comparison import compare_agents
 from perdure.measure.kept import kept, sentence, verdict
 from perdure.measure.matrix import Matrix
 from perdure.measure.metric import Score
@@ -58,19 +58,18 @@ def test_the_one_who_kept_most_leads_and_chance_is_no_contestant():
         ("a", True, False),
         ("b", False, False),
     ]
-    assert sentence(x) == "x kept 0.50 of two tasks learned to 0.90"
+    assert sentence(x) == "x scored 0.90 right after learning each of two tasks and 0.50 at the end"
     assert sentence(lazy) == "lazy never learned any of two tasks (0.03 at the end)"
-    assert (
-        verdict(found)
-        == "y kept 0.80 of two tasks learned to 0.80; x 0.50 of 0.90; lazy never learned."
-    )
+    first = "y scored 0.80 right after learning each of two tasks and 0.80 at the end"
+    assert verdict(found) == f"{first}; x 0.90 and 0.50; lazy never learned."
 
 
 def test_a_long_field_is_said_in_short():
     lives = {f"agent{k}": [matrix("ab", [[0, 0], [1, 0], [k / 10, 1]])] for k in range(8)}
     said = verdict(kept(lives, UNIT))
-    assert said.startswith("agent7 kept 0.85 of two tasks learned to 1.00; agent6 0.80 of 1.00;")
-    assert said.endswith("agent4 0.70 of 1.00; three others between; agent0 0.50 of 1.00.")
+    first = "agent7 scored 1.00 right after learning each of two tasks and 0.85 at the end"
+    assert said.startswith(f"{first}; agent6 1.00 and 0.80;")
+    assert said.endswith("agent4 1.00 and 0.70; three others between; agent0 1.00 and 0.50.")
     assert said.count(";") == module.SAID + 1
 
 
@@ -148,7 +147,7 @@ def test_who_learned_nothing_wins_nothing_by_keeping():
         lazy=([0.0, 0.1, 0.05], [0.0, 0.01, 0.0]),
         dice=([0.1, 0.0, 0.1], [0.0, 0.0, 0.01]),
     )
-    family = contest(results, summary_metrics)
+    family = compare_agents(results, summary_metrics)
     pairs = {(c.metric, c.a, c.b) for c in family.comparisons}
     assert ("summary.final", "good", "lazy") in pairs
     assert ("summary.forgetting", "good", "poor") in pairs
@@ -156,9 +155,13 @@ def test_who_learned_nothing_wins_nothing_by_keeping():
     assert not [p for p in pairs if p[0] == "summary.forgetting" and "lazy" in p]
     assert family.tests == 4  # Final: three pairs; forgetting: one.
     # As a baseline, or where there is but one other agent, chance is what one compares with.
-    assert {c.b for c in contest(results, summary_metrics, baseline="dice").comparisons} == {"dice"}
+    assert {c.b for c in compare_agents(results, summary_metrics, baseline="dice").comparisons} == {
+        "dice"
+    }
     alone = measured(good=([0.9, 0.8], [0.1, 0.2]), dice=([0.1, 0.0], [0.0, 0.01]))
-    assert {(c.a, c.b) for c in contest(alone, summary_metrics).comparisons} == {("good", "dice")}
+    assert {(c.a, c.b) for c in compare_agents(alone, summary_metrics).comparisons} == {
+        ("good", "dice")
+    }
 
 
 def test_columns_that_say_the_same_stand_once():

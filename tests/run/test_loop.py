@@ -341,7 +341,7 @@ def test_what_a_generator_may_yield(tmp_path):
 
         return Curriculum("gen", generate=generate, tasks=(task,))
 
-    with pytest.raises(CurriculumError, match="expected a Block or a Choice"):
+    with pytest.raises(CurriculumError, match="expected a Block or a BlockChoice"):
         live(curriculum("soon"), tmp=tmp_path)
     with pytest.raises(CurriculumError, match="not among the curriculum's tasks"):
         live(curriculum(learn(Exposure(count(7), 1))), path=tmp_path / "b")

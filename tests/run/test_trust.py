@@ -89,4 +89,4 @@ def test_a_loaded_plan_stands_on_the_same_ground(tmp_path):
     plan.save()
     loaded = load_plan(plan.path)
     assert plan.validated is not None and loaded.validated is None
-    assert loaded.ground == plan.ground
+    assert loaded.resolved == plan.resolved

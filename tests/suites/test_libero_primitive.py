@@ -10,7 +10,7 @@ from libero_kit import blind, needs_assets, rotation, simulation, task
 from perdure.errors import MissingExtra, UnknownName
 from perdure.registry import suite
 from perdure.suite import Episode
-from perdure.suites._threads import Team
+from perdure.suites._threads import StepThreadPool
 from perdure.suites.libero import assets, bddl, mjcf, problems
 from perdure.suites.libero.camera import Renderer
 from perdure.suites.libero.lighten import gathered
@@ -246,10 +246,10 @@ def test_seeds_are_honest():
 
 
 def test_several_move_at_once(monkeypatch):
-    """Batched environments are in one team, whose helpers take over what one thread would do."""
+    """Batched environments are in one pool, whose helpers take over what one thread would do."""
     monkeypatch.setenv("PERDURE_THREADS", "2")
     envs = SUITE.batched_env(primitive("90-33"), 2)
-    envs.team = Team(1)
+    envs.pool = StepThreadPool(1)
     workers = set()
     for slot in (0, 1):
         envs.reset(slot, Episode.alone(slot))

@@ -334,8 +334,8 @@ def test_unknown_names():
 @pytest.mark.parametrize("name", sorted(SUITE.curricula()))
 def test_curricula_are_valid(name):
     made = curriculum_of(Spec(f"metaworld/{name}"))
-    ground = validate(made)
-    assert ground.action_space.shape == (4,)
+    resolved = validate(made)
+    assert resolved.action_space.shape == (4,)
 
 
 def test_protocols_say_what_the_papers_say():

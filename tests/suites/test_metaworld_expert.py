@@ -15,7 +15,7 @@ from perdure.errors import AgentFault, CurriculumError, SpecError
 from perdure.registry import entries, load, suite
 from perdure.suite import Episode
 from perdure.suites.metaworld import cache, demonstrations, tasks
-from perdure.suites.metaworld.env import Sawyer, Sawyers
+from perdure.suites.metaworld.env import BatchedSawyer, Sawyer
 from perdure.suites.metaworld.expert import ExpertAgent
 from perdure.types import Context, Setup, Task
 
@@ -55,7 +55,7 @@ def play(name, places):
         {"goals": "set", "benchmark_seed": seed, "goal": goal, "horizon": 500}
         for seed, goal in places
     ]
-    arms = Sawyers(
+    arms = BatchedSawyer(
         [Sawyer(name, tasks.settings(Task("metaworld", name, params=c))) for c in chosen]
     )
     agent, where, slots = ExpertAgent(setup(name)), ctx(name, len(places)), range(len(places))

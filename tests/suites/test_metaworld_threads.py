@@ -13,7 +13,7 @@ from perdure.run.guards import Observer
 from perdure.run.vector import Environments
 from perdure.suite import Episode
 from perdure.suites import _threads as threads
-from perdure.suites._threads import Team
+from perdure.suites._threads import StepThreadPool
 from perdure.suites.metaworld import fast_env
 
 __all__ = ["models_kept"]
@@ -22,13 +22,13 @@ NAMES = ("push", "door-open", "reach")
 
 
 def block(helpers):
-    """Environments of a parallel block, two for each task, on a team of its own."""
+    """Environments of a parallel block, two for each task, on a pool of its own."""
     tasks = [(SUITE, task(name, one_hot=[k, 3], horizon=8)) for k, name in enumerate(NAMES)]
     observations, actions = SUITE.spaces(tasks[0][1])
     envs = Environments(tasks, 2, Observer(observations, "environment"), actions)
-    team = Team(helpers)
+    pool = StepThreadPool(helpers)
     for part in envs.parts:
-        part.team = team
+        part.pool = pool
     return envs
 
 
@@ -122,7 +122,7 @@ def test_simulations_are_not_kept_without_end_nor_while_they_move():
     many = SUITE.batched_env(task("reach"), fast_env.IDLE + 3)
     for slot in range(fast_env.IDLE + 3):
         many.reset(slot, Episode.alone(slot))
-    many.team = Team(0)
+    many.pool = StepThreadPool(0)
     many.step_async([0], [np.zeros(4, "f4")])
     moving = many.arms[0].robot
     many.close()

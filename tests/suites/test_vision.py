@@ -85,11 +85,11 @@ def test_scenarios_by_name(scenario):
         [[0, 1], [2, 3], [4, 5]] if own else [[0, 1]] * 3
     )
     assert shown(split) == (scenario == "task")
-    ground = validate(split)
-    assert ground.action_space.n == (6 if own else 2)
+    resolved = validate(split)
+    assert resolved.action_space.n == (6 if own else 2)
     assert (
-        ground.observation_space.shape == (SIDE, SIDE, 1)
-        and ground.observation_space.dtype == np.uint8
+        resolved.observation_space.shape == (SIDE, SIDE, 1)
+        and resolved.observation_space.dtype == np.uint8
     )
     turned = perdure.from_arrays(
         "abc", PICTURES, LABELS, way="permuted", tasks=3, scenario=scenario

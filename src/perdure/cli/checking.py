@@ -153,15 +153,15 @@ def _known_metric(name: str) -> Any:
 
 
 def _check_curriculum(name: str, spec: Spec) -> int:
-    from perdure.run.validate import ground_of
+    from perdure.run.validate import resolve
     from perdure.show.outline import outline
     from perdure.testing import check_curriculum
 
     curriculum = curriculum_of(spec)
     say("\n".join(outline(curriculum)))
     problems = _problems(check_curriculum, curriculum)
-    ground = ground_of(curriculum)
-    say(f"  observations {ground.observation_space}\n  actions {ground.action_space}")
+    resolved = resolve(curriculum)
+    say(f"  observations {resolved.observation_space}\n  actions {resolved.action_space}")
     return _verdict(name, problems)
 
 

@@ -45,7 +45,7 @@ class AnyPath(click.Path):
         return super().convert(value, param, ctx)
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """Lists commands by purpose, and prints Perdure's own errors as one sentence, without a traceback."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -79,7 +79,7 @@ class Group(click.Group):
             sys.exit(2)
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(perdure.__version__, prog_name="perdure")
 @click.option("--debug", is_flag=True, help="Print errors with their traceback.")
 def main(debug: bool) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from perdure import registry
 from perdure.cli.terminal import tell
 from perdure.curricula.named import curriculum_of
-from perdure.registry import Part
+from perdure.registry import PluginKind
 from perdure.show.listing import show_details, show_listing
 from perdure.specs import Spec
 from perdure.types import Task
@@ -62,7 +62,7 @@ def _task(task: Task, about: str = "") -> str:
     return "; ".join(filter(None, (about, ", ".join(f"{k}={v}" for k, v in task.params.items()))))
 
 
-def _entries(part: Part) -> list[dict[str, str]]:
+def _entries(part: PluginKind) -> list[dict[str, str]]:
     out = []
     for entry in registry.entries(part).values():
         if not entry.source.startswith("perdure."):

@@ -163,7 +163,7 @@ def compared(
 ) -> tuple[Results, Family | None, dict[str, str]]:
     """What ``perdure compare`` shows: the results, the comparisons if there are any, and which way each
     metric is better."""
-    from perdure.measure.contest import contest
+    from perdure.measure.agent_comparison import compare_agents
     from perdure.measure.l2m import CORE
 
     asked = names or ([] if preset == "paper" else CORE)
@@ -172,7 +172,7 @@ def compared(
     better: dict[str, str] = {m.name: m.better for m in chosen}
     if not results.lifetimes:
         return results, None, better
-    return results, contest(results, chosen, baseline=baseline), better
+    return results, compare_agents(results, chosen, baseline=baseline), better
 
 
 def _write_json(path: Path, value: Any) -> None:

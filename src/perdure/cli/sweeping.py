@@ -12,7 +12,7 @@ from perdure.cli.terminal import say, tell
 from perdure.errors import Interrupted, SpecError
 
 if TYPE_CHECKING:
-    from perdure.tuning import Sweep, Trial
+    from perdure.tuning import Sweep, SweepTrial
 
 SHOWN = 10
 """Trials in the closing table."""
@@ -58,7 +58,7 @@ class _Line:
         self.before: int | None = None
         """Trials that had ended before this command began."""
 
-    def ended(self, found: Sweep, trial: Trial) -> None:
+    def ended(self, found: Sweep, trial: SweepTrial) -> None:
         """A trial has ended."""
         if self.before is None:
             self.before = found.trials.index(trial)
@@ -77,7 +77,7 @@ def _span(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
-def _params(trial: Trial) -> str:
+def _params(trial: SweepTrial) -> str:
     return ", ".join(f"{name}={value}" for name, value in trial.params.items())
 
 

@@ -212,15 +212,16 @@ def untested(agent: KeptAgent) -> str:
 
 
 def sentence(agent: KeptAgent, labels: Mapping[str, str] | None = None) -> str:
-    """What an agent kept, as one would say it: finetune kept 0.09 of ten tasks learned to 0.64."""
+    """What an agent kept, as one would say it: finetune scored 0.64 right after learning each of ten
+    tasks and 0.09 at the end."""
     count = len(agent.tasks)
     tasks = f"{in_words(count)} task{'s' * (count != 1)}"
     if agent.nothing:
         which = "the task" if count == 1 else f"any of {tasks}"
         return f"{agent.agent} never learned {which} ({agent.kept.value:.2f} at the end)"
-    said = (
-        f"{agent.agent} kept {agent.kept.value:.2f} of {tasks} learned to {agent.learned.value:.2f}"
-    )
+    each = "the task" if count == 1 else f"each of {tasks}"
+    said = f"{agent.agent} scored {agent.learned.value:.2f} right after learning {each}"
+    said += f" and {agent.kept.value:.2f} at the end"
     if why := untested(agent):
         said = f"{agent.agent} learned {tasks} to {agent.learned.value:.2f}; {why}"
     if agent.never:
@@ -233,8 +234,8 @@ def sentence(agent: KeptAgent, labels: Mapping[str, str] | None = None) -> str:
 
 
 def verdict(agents: Sequence[KeptAgent]) -> str:
-    """What the agents kept, in one sentence: replay kept 0.95 of four tasks learned to 1.00, joint 0.90
-    of 0.95; finetune kept 0.30 of 1.00."""
+    """What the agents kept, in one sentence: replay scored 1.00 right after learning each of four tasks
+    and 0.95 at the end; joint 0.95 and 0.90; finetune 1.00 and 0.30."""
     running = [a for a in agents if not a.chance and not a.nothing]
     if not running:
         nobody = [a.agent for a in agents if not a.chance]
@@ -247,8 +248,8 @@ def verdict(agents: Sequence[KeptAgent]) -> str:
     same = {len(a.tasks) for a in running} == {len(first.tasks)}
     parts = []
     for a in rest:
-        of = "" if same else f"{in_words(len(a.tasks))} tasks learned to "
-        parts.append(f"{a.agent} {a.kept.value:.2f} of {of}{a.learned.value:.2f}")
+        of = "" if same else f" of {in_words(len(a.tasks))}"
+        parts.append(f"{a.agent} {a.learned.value:.2f} and {a.kept.value:.2f}{of}")
     if rest and "" not in why:
         # Nobody could forget: how well they learned is all there is to say.
         parts = [f"{a.agent} to {a.learned.value:.2f}" for a in rest]

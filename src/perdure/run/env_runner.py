@@ -14,7 +14,7 @@ from perdure.errors import EnvironmentFault
 from perdure.run.boundaries import context_of
 from perdure.run.budget import Budget, Slot
 from perdure.run.guards import Observer, action_guard, agent_fault, stack_actions
-from perdure.run.memories import Beginnings, adapted_trials
+from perdure.run.memories import EpisodeBoundaries, adapted_trials
 from perdure.run.repeat import EACH
 from perdure.run.runner import Loop, Place, shared_fraction
 from perdure.run.vector import Environments
@@ -66,7 +66,7 @@ class EnvRunner:
         self.offered = 0 if loop.repeater is not None else EACH
         """Episodes that were offered to be played again."""
         carried = {j * n + i for j, trials in enumerate(adapted) for i in trials}
-        self.beginnings = Beginnings(self.agent, exposures, len(self.slots), carried)
+        self.boundaries = EpisodeBoundaries(self.agent, exposures, len(self.slots), carried)
         self.taken = 0
         """Vector steps since budgets were last looked at."""
 
@@ -98,7 +98,7 @@ class EnvRunner:
         position = {
             "slots": plain,
             "budgets": [[b.trials, b.episodes, b.steps] for b in self.budgets],
-            **self.beginnings.save(),
+            **self.boundaries.save(),
         }
         return position, arrays
 
@@ -106,7 +106,7 @@ class EnvRunner:
         """Go back to a saved step: environments are reset to their seeds and brought forward."""
         for b, counts in zip(self.budgets, position["budgets"], strict=True):
             b.trials, b.episodes, b.steps = counts
-        self.beginnings.restore(position)
+        self.boundaries.restore(position)
         for s, values in zip(self.slots, position["slots"], strict=True):
             s.episode, seed, *address, s.steps, s.ret, s.success, s.success_end, more = values
             s.address, s.measures = Episode(seed, *address), dict(more)
@@ -161,7 +161,7 @@ class EnvRunner:
             self.envs.parts[s.exposure].expect(upcoming)
         s.obs = self.envs.reset(s.number, s.address)
         s.actions.clear()
-        self.beginnings.begin(s.number, s.episode, budget.exposure.episodes_per_trial)
+        self.boundaries.begin(s.number, s.episode, budget.exposure.episodes_per_trial)
         return True
 
     def _active(self) -> list[Slot]:
@@ -193,7 +193,7 @@ class EnvRunner:
         numbers = [s.number for s in slots]
         remember = [self._played(s) for s in slots]
         ctx = self._context(slots)
-        self.beginnings.reset_memories(numbers)
+        self.boundaries.reset_memories(numbers)
         mine: Any = slice(None) if n == len(self.slots) else ctx.slots
         obs = self._current(slots)
         horizon, self.taken, over, stale = self._horizon(slots), 0, False, True
@@ -235,7 +235,7 @@ class EnvRunner:
                 if measures is not None and learning:
                     loop.log_measures(measures)
             if stale:
-                self.beginnings.stepped(mine)
+                self.boundaries.stepped(mine)
                 stale = False
             obs = next_obs
             self.taken += 1
@@ -245,7 +245,7 @@ class EnvRunner:
                     return
                 if began:
                     obs, over, stale = self._renewed(slots, following, began), False, True
-                    self.beginnings.reset_memories(numbers)
+                    self.boundaries.reset_memories(numbers)
                     if self.phrased:
                         ctx = self._context(slots)
                 horizon = self._horizon(slots)
@@ -268,8 +268,8 @@ class EnvRunner:
             self.place,
             [b.exposure for b in budgets],
             np.array([s.number for s in slots]),
-            self.beginnings.episode_start,
-            trial_start=self.beginnings.trial_start,
+            self.boundaries.episode_start,
+            trial_start=self.boundaries.trial_start,
             instructions=said,
             length=sum(steps) if len(steps) == len(self.budgets) else None,
             fraction=shared_fraction(self),
@@ -352,13 +352,13 @@ class EnvRunner:
             task = self.exposures[s.exposure].task
             last = without_pictures(last) if self.skipping else last
             seen = (s.address, s.actions, s.steps, s.ret, last)
-            self.loop.repeater.saw(task, self.learning, *seen)
+            self.loop.repeater.on_episode_end(task, self.learning, *seen)
 
     def _finish(self, s: Slot, status: str, terminated: bool, truncated: bool) -> None:
         place, e = self.place, self.exposures[s.exposure]
         if self.recorder is not None and status == "complete":
             where = (self.loop.experiences, place.number, place.block.kind, s.address)
-            self.recorder.saw(e.task, *where, s.steps, s.ret, s.success, s.actions)
+            self.recorder.on_episode_end(e.task, *where, s.steps, s.ret, s.success, s.actions)
         if status == "complete":
             self.budgets[s.exposure].episodes += 1
         self.loop.add_row(place, s.ended(e, status, terminated, truncated))

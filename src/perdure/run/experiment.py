@@ -98,5 +98,5 @@ def _announce(plan: Plan, left: Sequence[Job]) -> None:
     if without:
         say(f"{len(without)} finished lifetimes were run without video and stay without films")
     if left:
-        for note in unseen(plan.curriculum(plan.spec.seed), plan.ground.suites):
+        for note in unseen(plan.curriculum(plan.spec.seed), plan.resolved.suites):
             say(note)

@@ -18,7 +18,7 @@ from perdure.run.config import LifetimeConfig
 from perdure.run.datasets import Datasets
 from perdure.run.guards import agent_fault
 from perdure.run.plan import load_plan
-from perdure.run.validate import ground_of
+from perdure.run.validate import resolve
 from perdure.specs import Spec
 from perdure.store.run import Run
 from perdure.store.saved import SavedAgent, saved_agent
@@ -98,12 +98,12 @@ def lifetime_of(saved: SavedAgent) -> LifetimeConfig:
     """The lifetime that an agent is from."""
     described = saved.description
     curriculum = _curriculum(saved)
-    ground = ground_of(curriculum)
+    resolved = resolve(curriculum)
     return LifetimeConfig(
         curriculum,
-        ground.suites,
-        ground.observation_space,
-        ground.action_space,
+        resolved.suites,
+        resolved.observation_space,
+        resolved.action_space,
         described["seed"],
         described["envs"],
         described["hide_tasks"],

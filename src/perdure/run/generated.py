@@ -41,7 +41,7 @@ def check_generated(curriculum: Curriculum, item: Any, number: int, allowed: set
     """CurriculumError unless a generated item is a block that the curriculum could have."""
     where = f"curriculum {curriculum.name}, generated block {number}"
     if not isinstance(item, Block):
-        raise CurriculumError(f"{where}: expected a Block or a Choice, got {item!r}")
+        raise CurriculumError(f"{where}: expected a Block or a BlockChoice, got {item!r}")
     if item.width > curriculum.width:
         raise CurriculumError(
             f"{where}: {item.width} exposures side by side; say Curriculum(width={item.width})"

@@ -13,7 +13,7 @@ from perdure.run.runner import LastTrials
 from perdure.types import Array, Exposure
 
 
-class Beginnings:
+class EpisodeBoundaries:
     """Of the slots of a group: which begin an episode or a trial, and whose memory is to be reset."""
 
     def __init__(

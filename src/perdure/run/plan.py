@@ -29,7 +29,7 @@ from perdure.run.config import LifetimeConfig
 from perdure.run.persistence import JOINS, read_spec, save_spec
 from perdure.run.signals import patient
 from perdure.run.spec import RunSpec
-from perdure.run.validate import Ground, ground_of, validate
+from perdure.run.validate import ResolvedCurriculum, resolve, validate
 from perdure.seeds import seed_for
 from perdure.specs import Spec, is_file_reference
 from perdure.store.layout import LifetimeFolder, RunFolder
@@ -75,7 +75,7 @@ class Plan:
     debug: bool = False
     """Whether an executor in this process prints a failed lifetime's traceback and opens a debugger
     there."""
-    validated: Ground | None = None
+    validated: ResolvedCurriculum | None = None
     """What validation found, where the run was planned; a worker trusts that it was."""
     joins: bool = False
     """Where it was not planned here: whether validation found observation spaces that differ."""
@@ -102,9 +102,9 @@ class Plan:
         return "seed" in _parameters(self.spec.curriculum, self.builder)
 
     @cached_property
-    def ground(self) -> Ground:
+    def resolved(self) -> ResolvedCurriculum:
         """Suites and spaces."""
-        return self.validated or ground_of(self.curriculum(self.spec.seed), self.joins)
+        return self.validated or resolve(self.curriculum(self.spec.seed), self.joins)
 
     @cached_property
     def jobs(self) -> tuple[Job, ...]:
@@ -134,9 +134,9 @@ class Plan:
         s = self.spec
         return LifetimeConfig(
             self.curriculum(job.seed, job.expert),
-            self.ground.suites,
-            self.ground.observation_space,
-            self.ground.action_space,
+            self.resolved.suites,
+            self.resolved.observation_space,
+            self.resolved.action_space,
             job.seed,
             s.envs,
             s.hide_tasks,
@@ -209,7 +209,7 @@ class Plan:
         ``write``, only that."""
         outline = self.curriculum(self.spec.seed).to_json()
         weights = {job.id: self._weight(job) for job in self.jobs}
-        save_spec(self.spec, self.agents, outline, weights, self.ground.joins, write)
+        save_spec(self.spec, self.agents, outline, weights, self.resolved.joins, write)
 
     def _weight(self, job: Job) -> float:
         """Roughly how long a job is beside a whole lifetime; only for progress and ETA."""
@@ -324,7 +324,7 @@ def _files(values: Iterable[Any]) -> list[Path]:
     return found
 
 
-def _sources(part: registry.Part, names: Sequence[str]) -> list[Any]:
+def _sources(part: registry.PluginKind, names: Sequence[str]) -> list[Any]:
     """Where registered parts and those in files come from: modules by name, and files."""
     found: list[Any] = _files(names)
     for name in names:

@@ -18,7 +18,7 @@ from perdure.agents.compose import make_agent
 from perdure.arrays import Array
 from perdure.datasets.episodes import DatasetEpisode
 from perdure.run.config import LifetimeConfig
-from perdure.run.validate import ground_of
+from perdure.run.validate import resolve
 from perdure.run.vector import reset_env
 from perdure.seeds import Address
 from perdure.specs import Spec
@@ -29,9 +29,9 @@ from perdure.types import Context, Curriculum, Exposure, Setup, Task, evaluate
 def setup_for(task: Task, curriculum: Curriculum) -> tuple[Setup, Suite]:
     """What an agent for one task of an evaluation is made with, and the task's suite."""
     alone = Curriculum("one", (evaluate(Exposure(task, 1)),), protocol=curriculum.protocol)
-    ground = ground_of(alone)
-    spaces = (ground.observation_space, ground.action_space)
-    return LifetimeConfig(alone, ground.suites, *spaces, 0).setup(), ground.suites[task.suite]
+    resolved = resolve(alone)
+    spaces = (resolved.observation_space, resolved.action_space)
+    return LifetimeConfig(alone, resolved.suites, *spaces, 0).setup(), resolved.suites[task.suite]
 
 
 def context_for(task: Task, suite: Suite, first: bool) -> Context:

@@ -62,7 +62,7 @@ class Repeater:
         """By task."""
         self._began = time.monotonic()
 
-    def saw(
+    def on_episode_end(
         self,
         task: Task,
         learning: bool,
@@ -83,7 +83,7 @@ class Repeater:
     def play(self, taken: int, beat: Callable[[], None]) -> dict[str, Any] | None:
         """Play them again, as many as that is worth after ``taken`` steps: how many were, how many
         agreed, and what differed. None if there was none to play."""
-        from perdure.agents.adapters._globals import Guest
+        from perdure.agents.adapters._globals import GlobalRng
 
         began, played, agreed, steps = time.monotonic(), 0, 0, 0
         most, seconds = (
@@ -92,7 +92,7 @@ class Repeater:
         )
         differences: list[str] = []
         groups = sorted(self.kept.values(), key=lambda g: sum(len(e.actions) for e in g))
-        with Guest(0).lent():  # Global generators are others'.
+        with GlobalRng(0).swapped_in():  # Global generators are others'.
             for group in filter(None, groups):
                 chosen: list[Seen] = []
                 for e in reversed(group):

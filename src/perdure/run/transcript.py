@@ -124,7 +124,7 @@ class _Writer:
     def __init__(self, loop: TranscribingLoop, what: str) -> None:
         self.loop, self.what = loop, what
 
-    def saw(self, task: Task, *told: Any) -> None:
+    def on_episode_end(self, task: Task, *told: Any) -> None:
         """An episode ended."""
         if self.what == "film":
             _, _, _, episode, steps, ret, success, actions = told
@@ -215,11 +215,13 @@ class TranscriptRunner:
         if what == "film" and recorder is not None:
             where = (self.loop.experiences, self.here.number, self.here.block.kind, episode)
             steps, ret, success = told
-            recorder.saw(found, *where, steps, ret, success, actions)
+            recorder.on_episode_end(found, *where, steps, ret, success, actions)
         elif what == "seen" and repeater is not None:
             observer = Observer(self.loop.config.observation_space, "environment")
             steps, ret = told
-            repeater.saw(found, False, episode, actions, steps, ret, observer.unpack(mine))
+            repeater.on_episode_end(
+                found, False, episode, actions, steps, ret, observer.unpack(mine)
+            )
 
     def save(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """How much was told."""

@@ -22,8 +22,8 @@ SHOWN = 4
 
 
 @dataclass(frozen=True)
-class Ground:
-    """What a valid curriculum stands on."""
+class ResolvedCurriculum:
+    """What validation finds of a curriculum: its suites, and the spaces that its agent is made for."""
 
     suites: Mapping[str, Suite]
     observation_space: gymnasium.Space[Any]
@@ -32,18 +32,18 @@ class Ground:
     """Whether the observation space holds those of several tasks that differ."""
 
 
-def ground_of(curriculum: Curriculum, joins: bool = False) -> Ground:
-    """What a curriculum stands on that has been validated. Unless its tasks' spaces were found to
+def resolve(curriculum: Curriculum, joins: bool = False) -> ResolvedCurriculum:
+    """Suites and spaces of a curriculum that has been validated. Unless its tasks' spaces were found to
     differ then (``joins``), all share the first one's."""
     suites = {task.suite: suite_of(task) for task in curriculum.tasks}
     first, *others = curriculum.tasks
     seen, done = suites[first.suite].spaces(first)
     for task in others if joins else ():
         seen = joined(seen, suites[task.suite].spaces(task)[0]) or seen
-    return Ground(suites, seen, done, joins)
+    return ResolvedCurriculum(suites, seen, done, joins)
 
 
-def validate(curriculum: Curriculum, patience: float = DEADLINE) -> Ground:
+def validate(curriculum: Curriculum, patience: float = DEADLINE) -> ResolvedCurriculum:
     """Check every task with its own parameters; an error says where in the curriculum. A task that
     takes longer than ``patience`` seconds to make and close is taken to hang."""
     wheres: dict[str, str] = {}
@@ -91,7 +91,7 @@ def validate(curriculum: Curriculum, patience: float = DEADLINE) -> Ground:
         joins = joins or first[1] != spaces[0]
         first = (first[0], both, first[2])
     assert first is not None
-    return Ground(suites, first[1], first[2], joins)
+    return ResolvedCurriculum(suites, first[1], first[2], joins)
 
 
 def _apart(

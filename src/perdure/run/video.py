@@ -163,7 +163,7 @@ class Recorder:
         else:
             self.watched = [*before, [start, start]]
 
-    def saw(
+    def on_episode_end(
         self,
         task: Task,
         exp: int,
@@ -196,11 +196,11 @@ class Recorder:
 
     def save(self, until: int, beat: Callable[[], None]) -> None:
         """Make the films that are missing, then the index, and remove what it no longer names."""
-        from perdure.agents.adapters._globals import Guest
+        from perdure.agents.adapters._globals import GlobalRng
 
         # An environment being made or drawn may draw from global generators: the agent's are safe.
         left = len({(k, e.exp) for k, mine in self.kept.items() for e in mine.values() if e.wanted})
-        with Guest(0).lent():
+        with GlobalRng(0).swapped_in():
             for key, mine in self.kept.items():
                 made: dict[int, RecordedEpisode] = {}
                 for which, episode in mine.items():

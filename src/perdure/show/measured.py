@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
+from perdure.measure.agent_comparison import better_of
 from perdure.measure.compare import FEWEST
-from perdure.measure.contest import better_of
 from perdure.measure.kept import verdict
 from perdure.measure.l2m import CORE
 from perdure.measure.metric import estimate

@@ -31,7 +31,7 @@ from typing import Any
 
 from perdure.errors import NameRefused, Overtaken, StoreError
 from perdure.names import check_name
-from perdure.store import described, journal, side
+from perdure.store import described, journal, metadata
 from perdure.store.bucket import BucketStore
 from perdure.store.code import Record, recorded
 from perdure.store.files import Data, is_folder
@@ -119,12 +119,14 @@ class RunFolder:
 
     def jobs(self) -> dict[str, float]:
         """Planned lifetimes and how long each is beside the others; what can be read of it."""
-        found, _ = side.look(self.store, _JOBS)
-        return {job: w for job, w in found.items() if place_of(job) and side.number(w) and w > 0}
+        found, _ = metadata.look(self.store, _JOBS)
+        return {
+            job: w for job, w in found.items() if place_of(job) and metadata.number(w) and w > 0
+        }
 
     def jobs_problem(self) -> str:
         """Why :meth:`jobs` does not tell all that is planned; empty if it does."""
-        found, why = side.look(self.store, _JOBS)
+        found, why = metadata.look(self.store, _JOBS)
         if not why and len(self.jobs()) < max(len(found), 1):
             why = f"{self.store.where(_JOBS)} {'is no plan' if found else 'is missing'}"
         return f"{why}; {described.ANEW}" if why else ""
@@ -135,17 +137,17 @@ class RunFolder:
 
     def code(self, agent: str) -> Record | None:
         """What the lifetimes of an agent were last planned to execute; None if that is not known."""
-        found, _ = side.look(self.store, _CODE)
+        found, _ = metadata.look(self.store, _CODE)
         return next(iter(recorded({"code": [found.get(agent)]})), None)
 
     def write_code(self, records: Mapping[str, Record]) -> None:
         """Write what the lifetimes of some agents are to execute, beside those of others; Overtaken if
         others do."""
-        found, _ = side.look(self.store, _CODE)
+        found, _ = metadata.look(self.store, _CODE)
         if {**found, **records} == found:
             return
         with self.lock():
-            found, _ = side.look(self.store, _CODE)
+            found, _ = metadata.look(self.store, _CODE)
             self._put_changed(_CODE, to_json({**found, **records}))
 
     def _put_changed(self, name: str, data: bytes) -> None:
@@ -178,7 +180,7 @@ class RunFolder:
         """Keep a picture that the run's report is to show, in the place of one of the same name; the
         file."""
         file = f"{_PICTURES}/{check_name('picture', name)}.png"
-        index, _ = side.look(self.store, _PICTURED)
+        index, _ = metadata.look(self.store, _PICTURED)
         self.store.put(file, png)
         self.store.put(_PICTURED, to_json({**index, name: {"title": title, "about": about}}))
         return self.path / file
@@ -187,9 +189,11 @@ class RunFolder:
         """The pictures that its report shows, in the order in which they were first kept; what is
         damaged is left out."""
         found = []
-        for name, entry in side.look(self.store, _PICTURED)[0].items():
+        for name, entry in metadata.look(self.store, _PICTURED)[0].items():
             try:
-                png = self.store.get(f"{_PICTURES}/{check_name('picture', name)}.png", side.LONGEST)
+                png = self.store.get(
+                    f"{_PICTURES}/{check_name('picture', name)}.png", metadata.LONGEST
+                )
             except (StoreError, NameRefused):
                 continue
             if isinstance(entry, dict) and png.startswith(PNG):

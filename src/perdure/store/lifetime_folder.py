@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from perdure.errors import LockedError, StoreError
-from perdure.store import described, journal, side
+from perdure.store import described, journal, metadata
 from perdure.store.checkpoints import BUNDLES, PARTS
 from perdure.store.files import refuse_links
 from perdure.store.location import store_at
@@ -109,8 +109,8 @@ class LifetimeFolder:
 
     def sessions(self) -> list[dict[str, Any]]:
         """Who ran it, with what and when, in order; without what cannot be read."""
-        found = (side.look(self.store, name)[0] for name in self.session_names())
-        return [side.fitting(values, side.SESSION)[0] for values in found if values]
+        found = (metadata.look(self.store, name)[0] for name in self.session_names())
+        return [metadata.fitting(values, metadata.SESSION)[0] for values in found if values]
 
     def session_names(self) -> tuple[str, ...]:
         """The objects of :meth:`sessions`."""
@@ -127,7 +127,7 @@ class LifetimeFolder:
             _DESCRIPTION_GZ, to_json_gz({**(source.description() or {}), "folder": self.job})
         )
         for name in source.session_names():
-            self.store.put(name, to_json(_without_machine(side.look(source.store, name)[0])))
+            self.store.put(name, to_json(_without_machine(metadata.look(source.store, name)[0])))
         self.store.put(_PROGRESS, to_json(_without_machine(source.progress())))
         if found := source.repeat():
             self.store.put(_REPEAT, to_json(found))
@@ -136,7 +136,7 @@ class LifetimeFolder:
 
     def progress(self) -> dict[str, Any]:
         """How far it was at its last sign of life; empty before the first."""
-        return side.fitting(side.look(self.store, _PROGRESS)[0], side.PROGRESS)[0]
+        return metadata.fitting(metadata.look(self.store, _PROGRESS)[0], metadata.PROGRESS)[0]
 
     def write_progress(self, values: Mapping[str, Any]) -> None:
         """Give a sign of life. It is no part of the log and never fsynced."""
@@ -174,7 +174,10 @@ class LifetimeFolder:
         """Why it failed: ``error`` and ``traceback``; None if it did not."""
         if _ERROR not in self.store.list("_meta"):
             return None
-        return {"error": "", **side.fitting(side.look(self.store, _ERROR)[0], side.ERROR)[0]}
+        return {
+            "error": "",
+            **metadata.fitting(metadata.look(self.store, _ERROR)[0], metadata.ERROR)[0],
+        }
 
     def write_error(self, error: str, traceback: str = "") -> None:
         """Leave word of a failure."""
@@ -191,7 +194,7 @@ class LifetimeFolder:
 
     def repeat(self) -> dict[str, Any]:
         """What came of playing some episodes again; empty if none was."""
-        return side.fitting(side.look(self.store, _REPEAT)[0], side.REPEAT)[0]
+        return metadata.fitting(metadata.look(self.store, _REPEAT)[0], metadata.REPEAT)[0]
 
     def write_repeat(self, values: Mapping[str, Any]) -> None:
         """Write what came of playing some episodes again."""
@@ -199,7 +202,7 @@ class LifetimeFolder:
 
     def pruned(self) -> list[float]:
         """What it had reached at each evaluation when a sweep broke it off; empty if none did."""
-        found = side.fitting(side.look(self.store, _PRUNED)[0], side.PRUNED)[0]
+        found = metadata.fitting(metadata.look(self.store, _PRUNED)[0], metadata.PRUNED)[0]
         return [float(value) for value in found.get("values", ())]
 
     def write_pruned(self, values: Mapping[str, Any]) -> None:
@@ -319,7 +322,7 @@ class LifetimeFolder:
             seen.update(f"{self.store.sizes('_meta').get(_PENDING)}".encode())
         for name in (_ERROR, _FILMS):
             try:
-                seen.update(self.store.get(name, side.LONGEST))
+                seen.update(self.store.get(name, metadata.LONGEST))
             except StoreError:
                 seen.update(b"\0")
         return seen.hexdigest()
@@ -328,11 +331,11 @@ class LifetimeFolder:
 
     def films(self) -> dict[str, Any] | None:
         """The index of the films; None if there is none that can be read."""
-        return side.look(self.store, _FILMS)[0] or None
+        return metadata.look(self.store, _FILMS)[0] or None
 
     def shown_films(self) -> list[dict[str, Any]]:
         """The entries of the index that can be shown: whole, and of a film in this folder."""
-        return side.films(self.films() or {})
+        return metadata.films(self.films() or {})
 
     def film(self, name: str) -> bytes:
         """One film; MissingObject if there is none of this name."""
@@ -383,11 +386,13 @@ class LifetimeFolder:
 
     def side_problems(self) -> list[str]:
         """What is wrong with the objects that are only looked at, a sentence each."""
-        shapes = {_PROGRESS: side.PROGRESS, _ERROR: side.ERROR, _FILMS: side.FILMS}
-        shapes |= {_REPEAT: side.REPEAT, _PRUNED: side.PRUNED}
-        shapes |= dict.fromkeys(self.session_names(), side.SESSION)
+        shapes = {_PROGRESS: metadata.PROGRESS, _ERROR: metadata.ERROR, _FILMS: metadata.FILMS}
+        shapes |= {_REPEAT: metadata.REPEAT, _PRUNED: metadata.PRUNED}
+        shapes |= dict.fromkeys(self.session_names(), metadata.SESSION)
         problems = [
-            why for name, shape in shapes.items() if (why := side.problem(self.store, name, shape))
+            why
+            for name, shape in shapes.items()
+            if (why := metadata.problem(self.store, name, shape))
         ]
         there = (*self.store.list("_meta"), *self.store.list(_SESSIONS))
         known = (_DESCRIPTION, _DESCRIPTION_GZ, LOCK, _PENDING)

@@ -18,14 +18,14 @@ from typing import Protocol
 from perdure.errors import SpecError
 
 
-class Moving(Protocol):
+class Steppable(Protocol):
     """A simulation that has been told what to do."""
 
     def move(self) -> None:
         """Make a step of physics; no other simulation is touched."""
 
 
-class Team:
+class StepThreadPool:
     """The calling thread and its helpers.
 
     Simulations are handed in by :meth:`add`; :meth:`work` has everyone move them, the caller too.
@@ -33,16 +33,16 @@ class Team:
 
     def __init__(self, helpers: int) -> None:
         self.helpers = helpers
-        self.waiting: deque[Moving] = deque()
-        self.moving: set[Moving] = set()
+        self.waiting: deque[Steppable] = deque()
+        self.moving: set[Steppable] = set()
         """Handed in, and not known to have moved."""
         self.calls: SimpleQueue[None] = SimpleQueue()
-        self.moved: SimpleQueue[tuple[Moving, Exception | None]] = SimpleQueue()
+        self.moved: SimpleQueue[tuple[Steppable, Exception | None]] = SimpleQueue()
         """By helpers."""
         for _ in range(helpers):
             threading.Thread(target=self._help, name="physics", daemon=True).start()
 
-    def add(self, robots: Iterable[Moving]) -> None:
+    def add(self, robots: Iterable[Steppable]) -> None:
         """Simulations that are to make a step."""
         robots = list(robots)
         self.moving.update(robots)
@@ -56,7 +56,7 @@ class Team:
             self.moving.discard(robot)
             robot.move()
 
-    def wait(self, robot: Moving) -> None:
+    def wait(self, robot: Steppable) -> None:
         """Return when this one has moved."""
         while robot in self.moving:
             other, error = self.moved.get()
@@ -64,7 +64,7 @@ class Team:
             if error is not None:
                 raise error
 
-    def _next(self) -> Moving | None:
+    def _next(self) -> Steppable | None:
         try:
             return self.waiting.popleft()
         except IndexError:
@@ -82,14 +82,14 @@ class Team:
                 self.moved.put((robot, error))
 
 
-def team() -> Team:
-    """This process's team."""
-    return _team(os.getpid())
+def pool() -> StepThreadPool:
+    """This process's pool."""
+    return _pool(os.getpid())
 
 
 @functools.cache
-def _team(process: int) -> Team:
-    return Team(threads() - 1)
+def _pool(process: int) -> StepThreadPool:
+    return StepThreadPool(threads() - 1)
 
 
 def threads() -> int:

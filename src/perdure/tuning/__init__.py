@@ -6,6 +6,6 @@ sampler seeded by the trial's number and from the trials of earlier batches alon
 suggests the same, whatever ran faster and however often it was interrupted.
 """
 
-from perdure.tuning.search import VALIDATION, Sweep, SweepSettings, Trial, sweep
+from perdure.tuning.search import VALIDATION, Sweep, SweepSettings, SweepTrial, sweep
 
-__all__ = ["VALIDATION", "Sweep", "SweepSettings", "Trial", "sweep"]
+__all__ = ["VALIDATION", "Sweep", "SweepSettings", "SweepTrial", "sweep"]

@@ -38,7 +38,7 @@ State = Literal["running", "complete", "pruned", "failed"]
 
 
 @dataclass(frozen=True)
-class Trial:
+class SweepTrial:
     """One suggestion and what came of it."""
 
     label: str
@@ -67,7 +67,7 @@ class SweepSettings:
     batch: int = 0
     """Trials at a time. Those of a batch know nothing of each other."""
 
-    def agent_of(self, trial: Trial, label: str = "") -> Spec:
+    def agent_of(self, trial: SweepTrial, label: str = "") -> Spec:
         """The agent with a trial's parameters."""
         base = Spec.parse(self.agent)
         return Spec(base.name, {**base.params, **trial.params}, label)
@@ -80,16 +80,16 @@ class Sweep:
     path: Path
     settings: SweepSettings
     better: str
-    trials: tuple[Trial, ...]
+    trials: tuple[SweepTrial, ...]
 
     @property
-    def best(self) -> Trial | None:
+    def best(self) -> SweepTrial | None:
         """The complete trial with the best value; the earlier of equals."""
         done = [t for t in self.trials if t.state == "complete" and t.value is not None]
         sign = 1.0 if self.better == "higher" else -1.0
         return max(done, key=lambda t: sign * (t.value or 0.0), default=None)
 
-    def agent(self, trial: Trial) -> str:
+    def agent(self, trial: SweepTrial) -> str:
         """The specification of a trial's agent."""
         return str(self.settings.agent_of(trial))
 
@@ -105,7 +105,7 @@ def sweep(
     envs: int = 1,
     hide_tasks: bool = False,
     checkpoint: int = 50_000,
-    report: Callable[[Sweep, Trial], None] | None = None,
+    report: Callable[[Sweep, SweepTrial], None] | None = None,
     **more: Any,
 ) -> Sweep:
     """Search an agent's parameters on validation seeds; the same call again resumes.
@@ -141,7 +141,7 @@ class _Search:
         spec: RunSpec,
         folder: RunFolder,
         trials: int,
-        report: Callable[[Sweep, Trial], None] | None,
+        report: Callable[[Sweep, SweepTrial], None] | None,
     ) -> None:
         self.settings, self.spec, self.folder, self.report = settings, spec, folder, report
         self.ranges = {name: Range.parse(name, text) for name, text in settings.search.items()}
@@ -187,12 +187,12 @@ class _Search:
                 if trial.label in ended and self.report is not None:
                     self.report(self._sweep(trials), trial)
 
-    def _sweep(self, trials: Sequence[Trial]) -> Sweep:
+    def _sweep(self, trials: Sequence[SweepTrial]) -> Sweep:
         return Sweep(self.folder.path, self.settings, self.metric.better, tuple(trials))
 
     # The record.
 
-    def _known(self) -> list[Trial]:
+    def _known(self) -> list[SweepTrial]:
         if not self.folder.exists():
             return []
         record = self.folder.sweep()
@@ -203,20 +203,20 @@ class _Search:
         refuse_changed(
             f"{self.folder.path} holds another sweep", record["settings"], asdict(self.settings)
         )
-        return [Trial(**t) for t in record["trials"]]
+        return [SweepTrial(**t) for t in record["trials"]]
 
-    def _save(self, trials: Sequence[Trial]) -> None:
+    def _save(self, trials: Sequence[SweepTrial]) -> None:
         record = {"settings": asdict(self.settings), "trials": [asdict(t) for t in trials]}
         self.folder.write_sweep(record)
 
     # Suggestions.
 
-    def _suggest(self, trials: Sequence[Trial], count: int) -> list[Trial]:
+    def _suggest(self, trials: Sequence[SweepTrial], count: int) -> list[SweepTrial]:
         library, first = optuna(), len(trials)
         if self.settings.sampler == GRID:
             points = list(itertools.product(*(r.values for r in self.ranges.values())))
             return [
-                Trial(f"t{n:03d}", dict(zip(self.ranges, points[n], strict=True)))
+                SweepTrial(f"t{n:03d}", dict(zip(self.ranges, points[n], strict=True)))
                 for n in range(first, first + count)
             ]
         distributions = {name: r.distribution() for name, r in self.ranges.items()}
@@ -247,24 +247,24 @@ class _Search:
             )
             found = study.ask(distributions).params
             params = {name: r.suggested(found[name]) for name, r in self.ranges.items()}
-            out.append(Trial(f"t{n:03d}", params))
+            out.append(SweepTrial(f"t{n:03d}", params))
         return out
 
-    def _told(self, trial: Trial) -> dict[str, Any]:
+    def _told(self, trial: SweepTrial) -> dict[str, Any]:
         return {name: r.told(trial.params[name]) for name, r in self.ranges.items()}
 
     # Lifetimes.
 
-    def _plan(self, batch: Sequence[Trial]) -> Plan:
+    def _plan(self, batch: Sequence[SweepTrial]) -> Plan:
         agents = tuple(str(self.settings.agent_of(t, t.label)) for t in batch)
         pruning = self.settings.pruner != "none"
         return replace(make_plan(replace(self.spec, agents=agents)), pruning=pruning)
 
-    def _live(self, batch: Sequence[Trial]) -> dict[str, Trial]:
+    def _live(self, batch: Sequence[SweepTrial]) -> dict[str, SweepTrial]:
         """The batch's trials as they ended. Seed by seed, so that a trial that is broken off under one
         costs no more under the next."""
         plan = self._plan(batch)
-        ended: dict[str, Trial] = {}
+        ended: dict[str, SweepTrial] = {}
         for seed in range(self.spec.seed, self.spec.seed + self.spec.lifetimes):
             jobs = []
             for job in plan.jobs:
@@ -285,7 +285,7 @@ class _Search:
             ended[trial.label] = replace(made, curves=self._curves(made, plan))
         return ended
 
-    def _curves(self, trial: Trial, plan: Plan) -> dict[str, list[float]]:
+    def _curves(self, trial: SweepTrial, plan: Plan) -> dict[str, list[float]]:
         out = {}
         for job in plan.jobs:
             if job.agent != trial.label:
@@ -300,7 +300,7 @@ class _Search:
                 out[str(job.seed)] = values
         return out
 
-    def _valued(self, trials: Sequence[Trial]) -> list[Trial]:
+    def _valued(self, trials: Sequence[SweepTrial]) -> list[SweepTrial]:
         """The metric of every complete trial: measured together, since some metrics take their scale
         from all lifetimes."""
         complete = {t.label for t in trials if t.state == "complete"}
@@ -330,7 +330,7 @@ class _Search:
         return out
 
 
-def _ended(batch: Sequence[Trial], label: str, state: State, why: str = "") -> Trial:
+def _ended(batch: Sequence[SweepTrial], label: str, state: State, why: str = "") -> SweepTrial:
     return replace(next(t for t in batch if t.label == label), state=state, why=why)
 
 

@@ -11,7 +11,7 @@ from gymnasium import spaces
 
 from perdure.agent import Agent
 from perdure.agents.adapters import _standins
-from perdure.agents.adapters._globals import Guest
+from perdure.agents.adapters._globals import GlobalRng
 from perdure.errors import AgentFault, SpecError
 from perdure.names import split_task_id
 from perdure.registry import load_file
@@ -45,13 +45,13 @@ class TellaAgent(Agent):
     def __init__(self, setup: Setup, cls: str, config: str | None = None) -> None:
         super().__init__(setup)
         seed = seed_for(setup.seed, "tella")
-        self.guest = Guest(seed)
+        self.global_rng = GlobalRng(seed)
         # Copies, because TELLA's base class seeds the spaces it gets.
         self.spaces = copy.deepcopy((setup.observation_space, setup.action_space))
         for space in self.spaces:
             space.seed(seed)
         self.leaves = [leaf for space in self.spaces for leaf in _leaves(space)]
-        with self.guest.lent(), _standins.standing_in():
+        with self.global_rng.swapped_in(), _standins.standing_in():
             made = _load(cls)
             self.inner = made(seed, *self.spaces, setup.slots, config)
             self.transition = _transition()
@@ -149,13 +149,13 @@ class TellaAgent(Agent):
         if function is None:
             return None
         if learning or not self.saves:
-            with self.guest.lent():
+            with self.global_rng.swapped_in():
                 return function(*args)
         # An agent that is saved must be the same after an evaluation as before it.
         before = self._packed_spaces()
         seed = int(self.rng.integers(2**32))
         try:
-            with self.guest.lent(passing=seed):
+            with self.global_rng.swapped_in(passing=seed):
                 for space in self.spaces:
                     space.seed(seed)
                 return function(*args)
@@ -177,13 +177,13 @@ class TellaAgent(Agent):
             return None
         return {
             **{f"agent/{k}": v for k, v in inner.items()},
-            **{f"guest/{k}": v for k, v in self.guest.state().items()},
+            **{f"rng/{k}": v for k, v in self.global_rng.state().items()},
             "spaces": self._packed_spaces(),
         }
 
     def load(self, state: State) -> None:
         self.inner.load({k[6:]: v for k, v in state.items() if k.startswith("agent/")})
-        self.guest.load({k[6:]: v for k, v in state.items() if k.startswith("guest/")})
+        self.global_rng.load({k[4:]: v for k, v in state.items() if k.startswith("rng/")})
         self._unpack_spaces(state["spaces"])
 
 

@@ -24,7 +24,7 @@ from perdure.agents.networks.learner import (
 )
 from perdure.agents.networks.ring import Ring
 from perdure.agents.networks.sac_networks import (
-    ActorCritic,
+    SACNetworks,
     SeenFeatures,
     SoftLosses,
     SoftNetworks,
@@ -166,7 +166,7 @@ class SACAgent(TorchLearner):
     def build(self, actions: int, heads: int, tasks: int) -> SoftNetworks:
         """The networks."""
         s = self.settings
-        return ActorCritic(self.inputs, actions, s.hidden, heads, tasks, s.alpha)
+        return SACNetworks(self.inputs, actions, s.hidden, heads, tasks, s.alpha)
 
     def _empty(self) -> list[Ring]:
         return [Ring(self.settings.replay, self.columns) for _ in range(len(self.tasks))]

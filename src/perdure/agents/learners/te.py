@@ -32,7 +32,7 @@ from perdure.specs import takes_fields
 from perdure.types import Array, Batch, Context, Measures, Setup, State
 
 LEAST, FIRST, GUESS = 1e-6, 0.1, 2.0
-"""The least spread of a point, the first of the encoder's and the first of the guesses."""
+"""The least spread of a latent, the first of the encoder's and the first of the inferred."""
 CHUNK = 4096
 """Windows held at a time."""
 
@@ -65,7 +65,7 @@ class TESettings(RolloutSettings):
 
 class Embedding(nn.Module):
     """Three networks: the encoder p(z|task), the policy π(a|s, z), and the inference q(z|window),
-    which guesses z from the last observations."""
+    which infers z from the last observations."""
 
     def __init__(
         self,
@@ -91,8 +91,8 @@ class Embedding(nn.Module):
 class TEAgent(TorchLearner):
     """PPO with task embeddings (Hausman et al., 2018).
 
-    At the beginning of an episode a point z of ``embedding`` numbers is drawn from a Gaussian around
-    the task's place, as z = mean + std ε; the policy sees the observation and z, never the task. In
+    At the beginning of an episode a latent z of ``embedding`` numbers is drawn from the Gaussian that
+    the encoder gives the task, as z = mean + std ε; the policy sees the observation and z, never the task. In
     evaluation z is the mean. The encoder learns through the policy: the loss works z out again from
     the same ε, so that at first its ratios are 1.
 
@@ -103,8 +103,8 @@ class TEAgent(TorchLearner):
     so that a task's behaviour shows which z it follows, and varies. The window is the last ``window``
     observations of the episode up to the one that followed the action; before the first it repeats
     the first. The inference network is trained beside, on its log-likelihood of z discounted by the
-    time in the episode. ``encoder_entropy`` keeps the places wide; ``widest`` is the most they may
-    be. A linear baseline for each task reads the observation and z.
+    time in the episode. ``encoder_entropy`` keeps these Gaussians wide; ``widest`` is the most
+    they may be. A linear baseline for each task reads the observation and z.
 
     ``rollout`` and ``batch`` count for each task that runs side by side, as in PPO. ``std`` is the
     first spread of continuous actions, in units of half their range. At the end of a task, what was
@@ -147,19 +147,19 @@ class TEAgent(TorchLearner):
         self.noise = np.zeros((setup.slots, s.embedding), np.float32)
         """The ε of each slot's episode."""
 
-    # Points.
+    # Latents.
 
-    def place(self, task: Tensor) -> tuple[Tensor, Tensor]:
+    def encode_task(self, task: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and log standard deviation of p(z|task)."""
         hot = nn.functional.one_hot(task, len(self.setup.tasks)).to(torch.float32)
         return gaussian(self.net.encoder(hot), FIRST, self.settings.widest)
 
-    def point(self, task: Tensor, noise: Tensor) -> Tensor:
+    def sample_latent(self, task: Tensor, noise: Tensor) -> Tensor:
         """z of each row."""
-        mean, log_std = self.place(task)
+        mean, log_std = self.encode_task(task)
         return mean + log_std.exp() * noise
 
-    def guess(self, window: Tensor, z: Tensor) -> Tensor:
+    def latent_log_prob(self, window: Tensor, z: Tensor) -> Tensor:
         """log q(z|window) of each row."""
         return log_density(z, *gaussian(self.net.inference(window), GUESS, inf))
 
@@ -173,7 +173,7 @@ class TEAgent(TorchLearner):
             noise = self.noise[slots]
         with torch.inference_mode():
             task = to_tensor(self.rows.tasks.of(ctx), self.device)
-            z = self.point(task, to_tensor(noise, self.device))
+            z = self.sample_latent(task, to_tensor(noise, self.device))
             outputs = self.net.actor(torch.cat([self.inputs(obs), z], 1))
             return self.rows.choose(outputs, ctx, self.rng, self.settings.greedy)
 
@@ -227,9 +227,11 @@ class TEAgent(TorchLearner):
             return torch.cat([past, after[some]], 1)
 
         with torch.no_grad():
-            z = self.point(task, noise)
+            z = self.sample_latent(task, noise)
             log_prob, _ = self.policy.log_prob(self.net.actor(torch.cat([obs, z], 1)), sampled)
-            log_q = torch.cat([self.guess(windows(k), z[k]) for k in chunks(len(obs), self.device)])
+            log_q = torch.cat(
+                [self.latent_log_prob(windows(k), z[k]) for k in chunks(len(obs), self.device)]
+            )
         rewards = to_tensor(rows["rewards"], self.device)
         rows["rewards"] = to_array(self.augmented(rewards, log_q, log_prob))
         known, following = torch.cat([obs, z], 1), torch.cat([after, z], 1)
@@ -250,7 +252,7 @@ class TEAgent(TorchLearner):
         return data, windows
 
     def augmented(self, rewards: Tensor, log_q: Tensor, log_prob: Tensor) -> Tensor:
-        """Rewards with a price on points that cannot be guessed and a prize on varied actions."""
+        """Rewards with a price on latents that cannot be inferred and a prize on varied actions."""
         softplus = nn.functional.softplus
         unclear, varied = softplus((-log_q).clamp(-3, 3)), softplus(-log_prob)
         return rewards - self.settings.inference * unclear + self.settings.entropy * varied
@@ -262,11 +264,11 @@ class TEAgent(TorchLearner):
         clipped = ratio.clamp(1 - s.clip, 1 + s.clip)
         advantages = batch["advantages"]
         policy_loss = -torch.min(ratio * advantages, clipped * advantages).mean()
-        _, log_std = self.place(batch["task"])
+        _, log_std = self.encode_task(batch["task"])
         # The entropy of a Gaussian but for its constant.
         policy_loss = policy_loss - s.encoder_entropy * log_std.sum(1).mean()
         # The inference network has parameters of its own, so one sum trains both.
-        unclear = -(batch["discount"] * self.guess(batch["window"], batch["z"])).mean()
+        unclear = -(batch["discount"] * self.latent_log_prob(batch["window"], batch["z"])).mean()
         return policy_loss + unclear, {
             "loss": policy_loss.detach(),
             "inference_loss": unclear.detach(),
@@ -274,7 +276,7 @@ class TEAgent(TorchLearner):
         }
 
     def predict(self, batch: Minibatch) -> Tensor:
-        z = self.point(batch["task"], batch["noise"])
+        z = self.sample_latent(batch["task"], batch["noise"])
         outputs: Tensor = self.net.actor(torch.cat([batch["obs"], z], 1))
         return outputs
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from perdure.agents.networks.encoders import mlp
 from perdure.agents.networks.inputs import Inputs
-from perdure.agents.networks.sac_networks import ActorCritic
+from perdure.agents.networks.sac_networks import SACNetworks
 
 LEAST_VARIANCE = 1e-7
 
@@ -40,7 +40,7 @@ class InferenceNetworks(nn.Module):
     ) -> None:
         super().__init__()
         # First, so that the critics lie where their targets expect them.
-        self.soft = ActorCritic(inputs, actions, hidden, 1, 1, alpha, latent)
+        self.soft = SACNetworks(inputs, actions, hidden, 1, 1, alpha, latent)
         self.encoder = nn.Sequential(
             mlp([row, *encoder], nn.ReLU), nn.Linear(encoder[-1], 2 * latent)
         )

@@ -37,7 +37,7 @@ def scale_of(space: spaces.Box) -> float:
     return 1 / most if 1 < most <= BRIGHTEST else 1.0
 
 
-class Part:
+class InputLeaf:
     """One space that is not nested: how its rows become floats."""
 
     def __init__(self, space: gymnasium.Space[Any]) -> None:
@@ -126,7 +126,7 @@ class Inputs:
     def __init__(self, space: gymnasium.Space[Any], device: torch.device = CPU) -> None:
         self.device = device
         self.nested = isinstance(space, (spaces.Dict, spaces.Tuple))
-        self.parts = {path: Part(part) for path, part in space_leaves(space).items()}
+        self.parts = {path: InputLeaf(part) for path, part in space_leaves(space).items()}
         if not self.parts:
             raise SpecError(f"a network cannot read observations of {space}: it has no parts")
         self._only = next(iter(self.parts.values()))

@@ -122,6 +122,11 @@ class TorchAgent(Agent):
         return None
 
     @property
+    def by_gradient(self) -> TorchLearner | None:
+        """Itself, if it learns by steps of an optimiser down a loss."""
+        return None
+
+    @property
     def flat_weights(self) -> Tensor:
         """All that is learned, as one vector."""
         return torch.cat([p.detach().reshape(-1) for p in self.net.parameters()])
@@ -160,6 +165,10 @@ class TorchLearner(TorchAgent):
     last_outputs: Mapping[str, Tensor] = {}
     """What the last loss made on its way, where it did: its ``predictions``, the ``features`` they
     were read from. They save a strategy a second pass through the network."""
+
+    @property
+    def by_gradient(self) -> TorchLearner:
+        return self
 
     @property
     def flat_weights(self) -> Tensor:

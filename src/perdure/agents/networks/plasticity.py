@@ -40,7 +40,7 @@ from perdure.agents.networks.units import Activations, by_unit
 from perdure.types import Array, State
 
 if TYPE_CHECKING:
-    from perdure.agents.networks.learner import NewRows, TorchAgent, TorchLearner
+    from perdure.agents.networks.learner import NewRows, TorchAgent
     from perdure.agents.networks.optimizers import Optimizer
 
 REDO_THRESHOLD = 0.025
@@ -130,7 +130,7 @@ class PlasticityProbe:
         with torch.no_grad(), Activations() as critics:
             learner.predict_values(self.rows)
         out: dict[str, float] = {}
-        own = self._by_steps()
+        own = self.learner.by_gradient
         # Sequences have three axes without being copies.
         given = 0 if own is not None and own.sequences else len(self.rows["obs"])
         layers = [by_unit(h, given) for h in (*policy.outputs, *critics.outputs)]
@@ -161,15 +161,9 @@ class PlasticityProbe:
             out["trainability"] = self._trainability()
         return {f"plasticity.{name}": value for name, value in out.items()}
 
-    def _by_steps(self) -> TorchLearner | None:
-        """The learner, if it is one that learns by steps of an optimiser down a loss."""
-        from perdure.agents.networks.learner import TorchLearner
-
-        return self.learner if isinstance(self.learner, TorchLearner) else None
-
     def _trainability(self) -> float:
         """The loss that is left of random answers from the initial weights, over that from the present ones."""
-        learner, own = self.learner, self._by_steps()
+        learner, own = self.learner, self.learner.by_gradient
         weights = learner.flat_weights.clone()
         buffers = {n: b.clone() for n, b in learner.net.named_buffers()}
         saved = None if own is None else (own.optimizer.state("saved"), own.optimizer.grads.clone())
@@ -196,7 +190,7 @@ class PlasticityProbe:
 
     def _fit(self, loss: Callable[[], Tensor]) -> float:
         """The loss that the steps leave, from the present weights."""
-        own = self._by_steps()
+        own = self.learner.by_gradient
         optimizer: Optimizer | torch.optim.Adam
         if own is None:
             optimizer = torch.optim.Adam(self.learner.net.parameters(), ADAM_LR)
@@ -215,7 +209,7 @@ class PlasticityProbe:
 
     @torch.no_grad()
     def _set(self, weights: Tensor, buffers: Mapping[str, Tensor]) -> None:
-        own, net = self._by_steps(), self.learner.net
+        own, net = self.learner.by_gradient, self.learner.net
         if own is not None:
             own.optimizer.weights.copy_(weights)
         else:

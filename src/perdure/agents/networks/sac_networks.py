@@ -139,7 +139,7 @@ class SoftNetworks(nn.Module):
         return {}
 
 
-class ActorCritic(SoftNetworks):
+class SACNetworks(SoftNetworks):
     """Networks of linear layers, with one head or a head for each task. ``more`` numbers of the learner's
     own lie behind the features."""
 

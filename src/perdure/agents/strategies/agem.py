@@ -18,7 +18,7 @@ from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.learner import Minibatch, NewRows, TorchLearner
 from perdure.agents.networks.tensors import to_float
 from perdure.agents.strategies.base import Strategy
-from perdure.agents.strategies.row_memory import Keep, Quotas, RowFormat, rows_of
+from perdure.agents.strategies.row_memory import Keep, PerTaskBuffer, RowFormat, rows_of
 from perdure.types import Array, State
 
 
@@ -40,7 +40,7 @@ class AGEM(Strategy):
         super().__init__(learner)
         check_ranges("agem", rows=(rows, 0, inf))
         self.rows, self.now = rows, 0
-        self.memory = Quotas(quota, RowFormat(learner, keep, megabytes))
+        self.memory = PerTaskBuffer(quota, RowFormat(learner, keep, megabytes))
 
     def begin(self) -> None:
         self.memory.begin(self.rng)

@@ -21,7 +21,7 @@ from perdure.agents.networks.learner import Minibatch, TorchLearner
 from perdure.agents.strategies import distillation
 from perdure.agents.strategies.base import Strategy
 from perdure.agents.strategies.frozen_copy import FrozenCopy, predictions
-from perdure.agents.strategies.vae import VAE, Companion, Likelihood, chosen
+from perdure.agents.strategies.vae import VAE, AuxiliaryNetwork, Likelihood, chosen
 from perdure.types import Array, State
 
 
@@ -50,7 +50,7 @@ class DGR(Strategy):
         check_ranges("dgr", weight=(weight, 0, 1))
         self.weight = weight
         kind, shape = chosen("dgr", learner, likelihood), learner.inputs.shape
-        self.generator = Companion(
+        self.generator = AuxiliaryNetwork(
             learner, generator_lr, lambda: VAE(latent, tuple(generator), shape, kind)
         )
         self.teacher = FrozenCopy(learner.net)

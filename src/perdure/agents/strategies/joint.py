@@ -20,7 +20,7 @@ import numpy as np
 from perdure.agents.networks.learner import Minibatch, NewRows, TorchLearner
 from perdure.agents.networks.tensors import to_tensor
 from perdure.agents.strategies.base import Strategy
-from perdure.agents.strategies.row_memory import Distinct, Keep, RowFormat, rows_of
+from perdure.agents.strategies.row_memory import Keep, RowFormat, UniqueBuffer, rows_of
 from perdure.types import Array, State
 
 
@@ -33,10 +33,10 @@ class Joint(Strategy):
     def __init__(self, learner: TorchLearner, keep: Keep = "references") -> None:
         super().__init__(learner)
         self.form = RowFormat(learner, keep)
-        self.memory: list[Distinct] = []
+        self.memory: list[UniqueBuffer] = []
 
     def begin(self) -> None:
-        self.memory.append(Distinct(self.learner.inputs, self.form))
+        self.memory.append(UniqueBuffer(self.learner.inputs, self.form))
 
     def collect(self, rows: NewRows) -> None:
         self.memory[-1].offer(rows)
@@ -63,7 +63,7 @@ class Joint(Strategy):
 
     def load(self, state: State) -> None:
         self.memory = [
-            Distinct(self.learner.inputs, self.form) for _ in range(int(state["tasks kept"]))
+            UniqueBuffer(self.learner.inputs, self.form) for _ in range(int(state["tasks kept"]))
         ]
         for k, task in enumerate(self.memory):
             task.load(f"memory{k}", state)

@@ -18,7 +18,14 @@ from typing import Any, ClassVar
 from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.learner import Minibatch, NewRows, TorchLearner
 from perdure.agents.strategies.base import Strategy
-from perdure.agents.strategies.row_memory import Keep, Quotas, Reservoir, RowFormat, joined, rows_of
+from perdure.agents.strategies.row_memory import (
+    Keep,
+    PerTaskBuffer,
+    Reservoir,
+    RowFormat,
+    joined,
+    rows_of,
+)
 from perdure.types import Array, State
 
 
@@ -53,31 +60,31 @@ class Replay(Strategy):
         check_ranges("replay", share=(share, 0, inf), quota=(quota, 0, inf))
         self.share = share
         form = RowFormat(learner, keep, megabytes)
-        self.quotas = Quotas(quota, form) if quota else None
+        self.per_task = PerTaskBuffer(quota, form) if quota else None
         self.reservoir = Reservoir(memory, form)
 
     def begin(self) -> None:
-        if self.quotas is not None:
-            self.quotas.begin(self.rng)
+        if self.per_task is not None:
+            self.per_task.begin(self.rng)
 
     def collect(self, rows: NewRows) -> None:
-        kept = self.reservoir if self.quotas is None else self.quotas
+        kept = self.reservoir if self.per_task is None else self.per_task
         kept.offer(rows, self.rng)
 
     def extend(self, batch: Minibatch) -> Minibatch:
         rows = max(1, round(self.share * rows_of(batch)))
-        if self.quotas is not None and self.quotas.held(self.past):
-            return joined([batch, self.quotas.draw(rows, self.rng, self.past)])
-        if self.quotas is None and self.past and len(self.reservoir):
+        if self.per_task is not None and self.per_task.held(self.past):
+            return joined([batch, self.per_task.draw(rows, self.rng, self.past)])
+        if self.per_task is None and self.past and len(self.reservoir):
             return joined([batch, self.reservoir.draw(rows, self.rng)])
         return batch
 
     def state(self) -> dict[str, Array]:
-        kept = self.reservoir if self.quotas is None else self.quotas
+        kept = self.reservoir if self.per_task is None else self.per_task
         return kept.state("memory")
 
     def load(self, state: State) -> None:
-        kept = self.reservoir if self.quotas is None else self.quotas
+        kept = self.reservoir if self.per_task is None else self.per_task
         kept.load("memory", state)
 
 

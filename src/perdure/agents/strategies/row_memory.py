@@ -200,7 +200,7 @@ class Reservoir:
                 self._columns[name] = column
 
 
-class Quotas:
+class PerTaskBuffer:
     """A reservoir of ``quota`` rows for each task. Where bytes are bounded, all tasks so far share them
     equally: older ones give up rows for each that begins."""
 
@@ -252,7 +252,7 @@ class Quotas:
             task.load(f"{prefix}{k}", state)
 
 
-class Distinct:
+class UniqueBuffer:
     """Every row it was ever offered, once: rows come again with every epoch. Kept as references where
     rows have a source; else observations that came as bytes are kept as bytes."""
 

@@ -28,7 +28,7 @@ from perdure.agents.strategies.base import Strategy
 from perdure.agents.strategies.frozen_copy import FrozenCopy, predictions
 from perdure.agents.strategies.persample import evaluating
 from perdure.agents.strategies.vae import (
-    Companion,
+    AuxiliaryNetwork,
     Decoder,
     Latent,
     Likelihood,
@@ -87,7 +87,7 @@ class RtF(Strategy):
             features = self.parts.encode(
                 {"obs": torch.zeros(1, *shape, device=learner.device)}
             ).shape[1]
-        self.feedback = Companion(
+        self.feedback = AuxiliaryNetwork(
             learner,
             decoder_lr,
             lambda: Feedback(

@@ -138,11 +138,11 @@ def normal(rng: np.random.Generator, device: torch.device, *shape: int) -> Tenso
     return to_tensor(rng.standard_normal(shape, dtype=np.float32), device)
 
 
-class Companion(Generic[N]):
+class AuxiliaryNetwork(Generic[N]):
     """A network that learns beside the learner, with an optimiser and a copy of its own past."""
 
     def __init__(self, learner: TorchLearner, lr: float, build: Callable[[], N]) -> None:
-        # An address of its own: it must not begin with the learner's random numbers.
+        # An address of its own, which published runs have: not the learner's random numbers.
         setup = replace(learner.setup, seed=seed_for(learner.setup.seed, "companion"))
         self.net = network(setup, learner.device, build)
         self.optimizer = Adam(self.net.parameters(), lr or learner.optimizer.lr)
@@ -157,16 +157,16 @@ class Companion(Generic[N]):
     def state(self) -> dict[str, Array]:
         """Everything, as arrays."""
         return {
-            **pack(self.net, "companion"),
-            **self.optimizer.state("companion optimizer"),
-            **self.before.state("companion before"),
+            **pack(self.net, "auxiliary"),
+            **self.optimizer.state("auxiliary optimizer"),
+            **self.before.state("auxiliary before"),
         }
 
     def load(self, state: State) -> None:
         """Take over what :meth:`state` gave."""
-        unpack(self.net, "companion", state)
-        self.optimizer.load("companion optimizer", state)
-        self.before.load("companion before", state)
+        unpack(self.net, "auxiliary", state)
+        self.optimizer.load("auxiliary optimizer", state)
+        self.before.load("auxiliary before", state)
 
 
 def chosen(strategy: str, learner: TorchLearner, likelihood: Likelihood) -> Likelihood:

@@ -11,7 +11,14 @@ from gymnasium import spaces
 
 from perdure.arrays import Array
 from perdure.datasets.episodes import DatasetEpisode
-from perdure.datasets.minari.spaces import Place, Spaced, is_image_space, leaves, part_name, picture
+from perdure.datasets.minari.spaces import (
+    LeafPath,
+    Spaced,
+    is_image_space,
+    leaves,
+    part_name,
+    picture,
+)
 from perdure.errors import StoreError
 from perdure.registry import extras_named
 
@@ -43,7 +50,7 @@ def write_episode(
         group.create_dataset(f"infos/{name}", data=np.asarray(values))
 
 
-def _put(group: Any, head: str, place: Place, space: Spaced, values: Array) -> None:
+def _put(group: Any, head: str, place: LeafPath, space: Spaced, values: Array) -> None:
     path = "/".join([head, *(f"_index_{n}" if isinstance(n, int) else n for n in place)])
     if isinstance(space, spaces.Text):
         texts = [str(v) for v in values]
@@ -75,7 +82,7 @@ def read_episode(path: Path, number: int, observed: Spaced, acted: Spaced, jpeg:
         return out
 
 
-def _got(node: Any, place: Place, space: Spaced, jpeg: bool) -> Array:
+def _got(node: Any, place: LeafPath, space: Spaced, jpeg: bool) -> Array:
     for n in place:
         node = node[f"_index_{n}" if isinstance(n, int) else n]
     values = node[()]

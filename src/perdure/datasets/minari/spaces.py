@@ -18,11 +18,11 @@ FLAT = (spaces.Box, spaces.MultiDiscrete, spaces.MultiBinary)
 KNOWN = "Box, Discrete, MultiDiscrete, MultiBinary, Text, Dict and Tuple are known"
 SMALLEST = 32
 """Rows and columns of what Minari takes for a picture."""
-Place = tuple[str | int, ...]
+LeafPath = tuple[str | int, ...]
 """Where a part is: keys of Dicts, numbers in Tuples."""
 
 
-def leaves(space: Spaced, place: Place = ()) -> Iterator[tuple[Place, Spaced]]:
+def leaves(space: Spaced, place: LeafPath = ()) -> Iterator[tuple[LeafPath, Spaced]]:
     """The parts of a space that are arrays or texts, and their places."""
     if isinstance(space, spaces.Dict):
         for name, part in space.spaces.items():
@@ -34,7 +34,7 @@ def leaves(space: Spaced, place: Place = ()) -> Iterator[tuple[Place, Spaced]]:
         yield place, space
 
 
-def part_name(place: Place) -> str:
+def part_name(place: LeafPath) -> str:
     """What an episode calls a part."""
     return "/".join(map(str, place))
 

@@ -18,7 +18,7 @@ MANY = 2000
 
 
 @dataclass(frozen=True)
-class Return:
+class Recovery:
     """A learning block of a task that was learned before."""
 
     block: int
@@ -38,8 +38,8 @@ class Return:
         return self.droop / self.time
 
 
-def returns(life: Prepared, task: str) -> list[Return]:
-    """Each return to a task that has a learning curve."""
+def recoveries(life: Prepared, task: str) -> list[Recovery]:
+    """Of each learning block after the first of a task that has a learning curve."""
     found = []
     for (_, before), (ordinal, after) in pairwise(life.curves[task]):
         level, n = before.terminal, len(after.values)
@@ -47,13 +47,13 @@ def returns(life: Prepared, task: str) -> list[Return]:
         below = after.values[: time - 1 if time else n]
         droop = level - float(below.min()) if len(below) else 0.0
         needed = 0 if time == 1 else time or n + 1
-        found.append(Return(after.block, ordinal, needed, time > 0, droop))
+        found.append(Recovery(after.block, ordinal, needed, time > 0, droop))
     return found
 
 
 def recovery(life: Prepared) -> dict[str, Score]:
     """Performance recovery, recovery time, droop and recovery rate."""
-    every = {task: returns(life, task) for task in life.curves}
+    every = {task: recoveries(life, task) for task in life.curves}
     again = {task: found for task, found in every.items() if found}
     fallen = {t: [r for r in found if r.droop > 0] for t, found in again.items()}
     fallen = {task: found for task, found in fallen.items() if found}
@@ -99,7 +99,7 @@ def recovery(life: Prepared) -> dict[str, Score]:
     }
 
 
-def _bounds(found: dict[str, list[Return]], what: str, kind: str) -> list[str]:
+def _bounds(found: dict[str, list[Recovery]], what: str, kind: str) -> list[str]:
     """Says how many values stand for a recovery that never came."""
     every = [r for mine in found.values() for r in mine]
     never = sum(not r.back for r in every)

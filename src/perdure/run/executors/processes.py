@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 
 from perdure.errors import Interrupted, SpecError
 from perdure.pools import cores
+from perdure.run.child_processes import ChildProcesses, child_processes
 from perdure.run.crashes import place
 from perdure.run.executors.base import Report, check_count, check_patience
 from perdure.run.executors.output import WorkerOutput
-from perdure.run.family import StartedProcesses, family
 from perdure.run.lifetime import Outcome, write_error
 from perdure.run.plan import Job, Plan
 from perdure.run.spec import DEADLINE
@@ -67,8 +67,8 @@ class Processes:
         if self._all_cores:
             workers = max(1, workers // plan.eval_workers)
         share = self.threads or max(1, cores() // max(1, min(workers, len(jobs))))
-        with family() as kin:
-            self._run(plan, jobs, report, workers, share, kin)
+        with child_processes() as children:
+            self._run(plan, jobs, report, workers, share, children)
 
     def _run(
         self,
@@ -77,7 +77,7 @@ class Processes:
         report: Report,
         workers: int,
         share: int,
-        kin: StartedProcesses,
+        children: ChildProcesses,
     ) -> None:
         waiting = deque((job, 0) for job in jobs)
         tries: dict[str, int] = {}
@@ -89,13 +89,13 @@ class Processes:
                 while waiting and len(active) < workers:
                     job, tried = waiting.popleft()
                     tries[job.id] = tried + 1
-                    active.append(self._start(plan, job, share, kin))
+                    active.append(self._start(plan, job, share, children))
                 for worker in list(active):
                     outcome, again = self._look(worker, tries[worker.job.id])
                     if outcome is None and not again:
                         continue
                     active.remove(worker)
-                    kin.left(worker.process.pid)
+                    children.ended(worker.process.pid)
                     if again:
                         waiting.appendleft((worker.job, tries[worker.job.id]))
                     elif outcome is not None:
@@ -104,14 +104,14 @@ class Processes:
         finally:
             _stop(active)
 
-    def _start(self, plan: Plan, job: Job, share: int, kin: StartedProcesses) -> _Worker:
+    def _start(self, plan: Plan, job: Job, share: int, children: ChildProcesses) -> _Worker:
         # One thread each: lifetimes are what runs in parallel, and results must not depend on
         # how many cores a machine has. Environments may use the cores that no lifetime needs:
         # theirs do not.
         threads = {f"{lib}_NUM_THREADS": "1" for lib in ("OMP", "MKL", "OPENBLAS", "NUMEXPR")}
         threads["PERDURE_THREADS"] = str(share)
         output = WorkerOutput(self.tell)
-        known = {**kin.environment, "PERDURE_PARENT": str(os.getpid())}
+        known = {**children.environment, "PERDURE_PARENT": str(os.getpid())}
         process = subprocess.Popen(
             plan.command(job),
             stdin=subprocess.DEVNULL,
@@ -120,7 +120,7 @@ class Processes:
             env={**threads, **os.environ, **known},
             start_new_session=True,
         )
-        kin.joined(process.pid)
+        children.started(process.pid)
         return _Worker(job, process, output, plan.lifetime(job))
 
     def _look(self, worker: _Worker, tries: int) -> tuple[Outcome | None, bool]:

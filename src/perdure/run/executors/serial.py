@@ -9,8 +9,8 @@ import traceback
 from collections.abc import Sequence
 
 from perdure.errors import Hung
+from perdure.run.child_processes import child_processes
 from perdure.run.executors.base import Report, check_patience
-from perdure.run.family import family
 from perdure.run.guardian import MARK
 from perdure.run.lifetime import Outcome, describe_error, run_lifetime, write_error
 from perdure.run.plan import Job, Plan
@@ -36,8 +36,8 @@ class Serial:
     def run(self, plan: Plan, jobs: Sequence[Job], report: Report) -> None:
         """Run the jobs in order."""
         before = os.environ.get(MARK)
-        with family() as kin:
-            os.environ.update(kin.environment)
+        with child_processes() as children:
+            os.environ.update(children.environment)
             try:
                 for job in jobs:
                     report(self._one(plan, job))

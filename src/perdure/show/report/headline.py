@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from math import isnan
 from typing import Any
 
+from perdure.measure.agent_comparison import better_of, compare_agents
 from perdure.measure.benchmark import Benchmark
 from perdure.measure.compare import Comparison
-from perdure.measure.contest import better_of, contest
 from perdure.measure.l2m import CORE
 from perdure.measure.metric import Metric
 from perdure.measure.metric import estimate as mean_with_interval
@@ -69,7 +69,7 @@ def headline(study: Study) -> dict[str, Any]:
     ``tests``: how many were corrected together; ``untested``: why there are none.
     """
     metrics = chosen(study)
-    family = contest(study.results, metrics, level=LEVEL)
+    family = compare_agents(study.results, metrics, level=LEVEL)
     better = {m.name: m.better for m in metrics}
     wins = [
         (c.metric, *found)

@@ -33,7 +33,7 @@ class LogError(StoreError):
 
 
 @dataclass(frozen=True)
-class Part:
+class DataLog:
     """One data-log.tsv."""
 
     path: Path
@@ -60,7 +60,7 @@ def read_object(path: Path) -> dict[str, Any]:
     return found
 
 
-def validate(parts: Sequence[Part]) -> None:
+def validate(parts: Sequence[DataLog]) -> None:
     """LogError for the first cell that breaks a rule."""
     for part in parts:
         for name in ("block_num", "exp_num"):
@@ -91,7 +91,7 @@ def _is_json(value: str | None) -> bool:
     return True
 
 
-def _check_words(part: Part, name: str, good: Callable[[Any], bool], expected: str) -> None:
+def _check_words(part: DataLog, name: str, good: Callable[[Any], bool], expected: str) -> None:
     column = part.table.column(name)
     for value in _different(column):
         if not good(value):
@@ -110,7 +110,7 @@ def _short(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}…"
 
 
-def _refuse(part: Part, mask: Array, what: str) -> None:
+def _refuse(part: DataLog, mask: Array, what: str) -> None:
     index = int(np.argmax(mask))
     raise LogError(f"{part.path}, line {_line_of(part.path, index)}: {what}")
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 from perdure.arrays import Array
 from perdure.store.history import History, codes, equals, floats, numbers
 from perdure.store.l2logger.check import (
+    DataLog,
     LogError,
-    Part,
     explain,
     read_object,
     refuse_special,
@@ -91,7 +91,7 @@ def read_log(path: Path, measures: Sequence[str] | None = None) -> History:
         if table.num_rows:
             spans.append(_spans(table, wanted))
             table = table.drop_columns([c for c in table.column_names if c == "timestamp"])
-            parts.append(Part(file, table))
+            parts.append(DataLog(file, table))
     if not parts:
         raise LogError(f"{path} holds no rows")
     validate(parts)
@@ -189,7 +189,7 @@ def _spans(table: pa.Table, measures: Sequence[str]) -> dict[str, tuple[str, str
 
 def _history(
     name: str,
-    parts: Sequence[Part],
+    parts: Sequence[DataLog],
     measures: Sequence[str],
     declared: Sequence[str],
     info: Mapping[str, Any],

@@ -101,8 +101,8 @@ class LiberoSuite(Suite):
     def batched_env(self, task: Task, count: int) -> BatchedEnv | None:
         chosen = settings(task)
         with extras_named("suite libero"):
-            from perdure.suites.libero.batched import Liberos
-        return Liberos([self._made(task, chosen) for _ in range(count)])
+            from perdure.suites.libero.batched import BatchedLibero
+        return BatchedLibero([self._made(task, chosen) for _ in range(count)])
 
     def _made(self, task: Task, chosen: Settings) -> Libero:
         found = located(task)

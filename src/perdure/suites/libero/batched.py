@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perdure.suite import Episode
-from perdure.suites._threads import team
+from perdure.suites._threads import pool
 from perdure.suites.libero.env import Libero
 
 
-class Liberos:
+class BatchedLibero:
     """Environments that are stepped by one call. Pictures are drawn by the calling thread, while
     others move what is still to be drawn."""
 
     def __init__(self, envs: Sequence[Libero]) -> None:
-        self.envs, self.team, self.started = list(envs), team(), False
+        self.envs, self.pool, self.started = list(envs), pool(), False
         self.skipped: frozenset[int] = frozenset()
         """Slots whose next pictures nobody looks at."""
 
@@ -31,7 +31,7 @@ class Liberos:
         envs = [self.envs[slot] for slot in slots]
         for env, action in zip(envs, actions, strict=True):
             env.push(action)
-        self.team.add(envs)
+        self.pool.add(envs)
         self.started = True
 
     def skip_pictures(self, slots: Sequence[int]) -> None:
@@ -45,7 +45,7 @@ class Liberos:
         if not self.started:
             self.step_async(slots, actions)
         self.started = False
-        self.team.work()
+        self.pool.work()
         seen: list[Any] = []
         rewards: list[float] = []
         ends: list[bool] = []
@@ -53,7 +53,7 @@ class Liberos:
         infos: dict[int, Mapping[str, Any]] = {}
         for k, slot in enumerate(slots):
             env = self.envs[slot]
-            self.team.wait(env)
+            self.pool.wait(env)
             obs, reward, end, cut, infos[k] = env.settled(drawn=slot not in self.skipped)
             seen.append(obs)
             rewards.append(reward)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from perdure.suites.libero.problem import Problem, Rectangle, Region, Relation, Thing
-from perdure.suites.libero.sexpr import BddlError, Group, Node, Word, refuse, tree
+from perdure.suites.libero.sexpr import BddlError, Expression, Node, Word, refuse, tree
 
 __all__ = ["BddlError", "parse", "read", "write"]
 
@@ -51,16 +51,16 @@ class _Reader:
     # Words and groups.
 
     def word(self, node: Node, what: str) -> str:
-        if isinstance(node, Group):
+        if isinstance(node, Expression):
             self.refuse(node, f"expected {what}, got a group in parentheses")
         return node.text.lower()
 
-    def group(self, node: Node, what: str) -> Group:
+    def group(self, node: Node, what: str) -> Expression:
         if isinstance(node, Word):
             self.refuse(node, f"expected {what} in parentheses, got {node.text!r}")
         return node
 
-    def head(self, node: Node, what: str) -> tuple[Group, str, tuple[Node, ...]]:
+    def head(self, node: Node, what: str) -> tuple[Expression, str, tuple[Node, ...]]:
         """A group, its first word and the rest."""
         group = self.group(node, what)
         if not group.items:
@@ -93,7 +93,7 @@ class _Reader:
         whole, first, parts = self.head(tree(text, self.source), "'define'")
         if first != "define":
             self.refuse(whole.items[0], f"expected 'define', got {first!r}")
-        sections: dict[str, tuple[Group, tuple[Node, ...]]] = {}
+        sections: dict[str, tuple[Expression, tuple[Node, ...]]] = {}
         known = ("problem", ":domain", ":language", ":regions", ":fixtures", ":objects",
                  ":obj_of_interest", ":init", ":goal")  # fmt: skip
         for part in parts:
@@ -133,14 +133,16 @@ class _Reader:
             domain=domain,
         )
 
-    def one_word(self, sections: Mapping[str, tuple[Group, tuple[Node, ...]]], name: str) -> str:
+    def one_word(
+        self, sections: Mapping[str, tuple[Expression, tuple[Node, ...]]], name: str
+    ) -> str:
         group, rest = sections[name]
         if len(rest) != 1:
             self.refuse(group, f"expected ({name} NAME)")
         return self.word(rest[0], "a name")
 
     def raw(self, node: Node) -> str:
-        if isinstance(node, Group):
+        if isinstance(node, Expression):
             self.refuse(node, "an instruction has no parentheses")
         return node.text
 
@@ -227,7 +229,7 @@ class _Reader:
         return text
 
     def goal(
-        self, group: Group, rest: tuple[Node, ...], names: Mapping[str, str]
+        self, group: Expression, rest: tuple[Node, ...], names: Mapping[str, str]
     ) -> tuple[Relation, ...]:
         if len(rest) != 1:
             self.refuse(group, "expected (:goal (And …))")

@@ -29,15 +29,15 @@ class Word:
 
 
 @dataclass(frozen=True)
-class Group:
+class Expression:
     """What stands between two parentheses, and where it begins."""
 
-    items: tuple[Word | Group, ...]
+    items: tuple[Word | Expression, ...]
     line: int
     column: int
 
 
-Node: TypeAlias = Word | Group
+Node: TypeAlias = Word | Expression
 
 
 def refuse(source: str, at: Node, problem: str) -> NoReturn:
@@ -45,11 +45,11 @@ def refuse(source: str, at: Node, problem: str) -> NoReturn:
     raise BddlError(source, at.line, at.column, problem)
 
 
-def tree(text: str, source: str) -> Group:
+def tree(text: str, source: str) -> Expression:
     """The one group that a text is."""
 
     open_groups: list[tuple[Word, list[Node]]] = []
-    whole: Group | None = None
+    whole: Expression | None = None
     here = Word("", 1, 1)
     for number, line in enumerate(text.splitlines(), 1):
         for match in _TOKEN.finditer(line):
@@ -64,7 +64,7 @@ def tree(text: str, source: str) -> Group:
                 refuse(source, here, f"expected '(define …', got {here.text!r}")
             elif here.text == ")":
                 start, items = open_groups.pop()
-                group = Group(tuple(items), start.line, start.column)
+                group = Expression(tuple(items), start.line, start.column)
                 if open_groups:
                     open_groups[-1][1].append(group)
                 else:

@@ -90,8 +90,8 @@ class MetaWorldSuite(Suite):
     def batched_env(self, task: Task, count: int) -> BatchedEnv | None:
         chosen = settings(task)
         with extras_named("suite metaworld"):
-            from perdure.suites.metaworld.env import Sawyer, Sawyers
-        return Sawyers([Sawyer(task.name, chosen) for _ in range(count)])
+            from perdure.suites.metaworld.env import BatchedSawyer, Sawyer
+        return BatchedSawyer([Sawyer(task.name, chosen) for _ in range(count)])
 
     def expert(self, setup: Setup) -> Agent:
         from perdure.suites.metaworld.expert import ExpertAgent

@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 
 from perdure.suite import Episode
-from perdure.suites._threads import team
+from perdure.suites._threads import pool
 from perdure.suites.metaworld.fast_env import FastEnv, borrow, give_back
 from perdure.suites.metaworld.goals import Fixed, official
 from perdure.suites.metaworld.tasks import GOALS, HAND, Settings, spaces_of
@@ -124,11 +124,11 @@ class Sawyer(gymnasium.Env[Any, Array]):
         self.robot = self.camera = None
 
 
-class Sawyers:
+class BatchedSawyer:
     """Several arms, stepped by one call; each may be at a task of its own."""
 
     def __init__(self, arms: Sequence[Sawyer]) -> None:
-        self.arms, self.team, self.started = list(arms), team(), False
+        self.arms, self.pool, self.started = list(arms), pool(), False
 
     def reset(self, slot: int, episode: Episode) -> Any:
         """Begin an episode of a trial."""
@@ -142,7 +142,7 @@ class Sawyers:
         robots = [self.arms[slot].robot for slot in slots]
         for robot, action in zip(robots, actions, strict=True):
             robot.push(action)  # type: ignore[union-attr]
-        self.team.add(robots)  # type: ignore[arg-type]
+        self.pool.add(robots)  # type: ignore[arg-type]
         self.started = True
 
     def step(
@@ -152,7 +152,7 @@ class Sawyers:
         if not self.started:
             self.step_async(slots, actions)
         self.started = False
-        self.team.work()
+        self.pool.work()
         arms = [self.arms[slot] for slot in slots]
         space = arms[0].observation_space
         seen: Any = [None] * len(arms)
@@ -163,7 +163,7 @@ class Sawyers:
         cuts: list[bool] = []
         infos: dict[int, Mapping[str, Any]] = {}
         for k, (arm, action) in enumerate(zip(arms, actions, strict=True)):
-            self.team.wait(arm.robot)  # type: ignore[arg-type]
+            self.pool.wait(arm.robot)  # type: ignore[arg-type]
             obs, reward, infos[k] = arm.settle(action)
             seen[k] = arm.shown(obs)
             rewards.append(reward)
@@ -175,6 +175,6 @@ class Sawyers:
     def close(self) -> None:
         """Let go of all of them."""
         for arm in self.arms:
-            if arm.robot in self.team.moving:
+            if arm.robot in self.pool.moving:
                 arm.robot = None  # Physics may still be at it, so it is nobody else's to use.
             arm.close()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 STATE = mujoco.mjtState.mjSTATE_INTEGRATION
 
 
-class View:
+class NamedPart:
     """A named part of the simulation; its arrays are looked up once and stay live."""
 
     def __init__(self, part: Any, arrays: tuple[str, ...]) -> None:
@@ -41,7 +41,7 @@ class SimulationData(mujoco.MjData):  # type: ignore[misc]
 
     def __init__(self, model: mujoco.MjModel) -> None:
         super().__init__(model)
-        self.views: dict[tuple[str, str], View] = {}
+        self.views: dict[tuple[str, str], NamedPart] = {}
 
     def release(self) -> None:
         """Break the circle of data and views: numpy's arrays are invisible to the collector."""
@@ -50,28 +50,28 @@ class SimulationData(mujoco.MjData):  # type: ignore[misc]
     def body(self, name: str) -> Any:
         found = self.views.get(("body", name))
         if found is None:
-            found = View(super().body(name), ("id", "xpos", "xmat", "xquat"))
+            found = NamedPart(super().body(name), ("id", "xpos", "xmat", "xquat"))
             self.views["body", name] = found
         return found
 
     def geom(self, name: str) -> Any:
         found = self.views.get(("geom", name))
         if found is None:
-            found = View(super().geom(name), ("id", "xpos", "xmat"))
+            found = NamedPart(super().geom(name), ("id", "xpos", "xmat"))
             self.views["geom", name] = found
         return found
 
     def site(self, name: str) -> Any:
         found = self.views.get(("site", name))
         if found is None:
-            found = View(super().site(name), ("id", "xpos", "xmat"))
+            found = NamedPart(super().site(name), ("id", "xpos", "xmat"))
             self.views["site", name] = found
         return found
 
     def joint(self, name: str) -> Any:
         found = self.views.get(("joint", name))
         if found is None:
-            found = View(super().joint(name), ("id", "qpos", "qvel"))
+            found = NamedPart(super().joint(name), ("id", "qpos", "qvel"))
             self.views["joint", name] = found
         return found
 

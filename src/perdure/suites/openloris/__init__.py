@@ -34,10 +34,10 @@ from perdure.suite import Data, Suite
 from perdure.suites.openloris import protocols
 from perdure.suites.openloris.data import LEVELS, frames, parameters, segments, where
 from perdure.suites.openloris.features import HIGHEST, WIDTH
-from perdure.suites.openloris.layouts import BATCH, FACTORS, SEGMENTS, Dataset, load, missing
+from perdure.suites.openloris.layouts import BATCH, FACTORS, SEGMENTS, ClipIndex, load, missing
 from perdure.types import Curriculum, Task
 
-__all__ = ["Dataset", "load", "missing", "suite"]
+__all__ = ["ClipIndex", "load", "missing", "suite"]
 
 
 class OpenLorisSuite(Suite):

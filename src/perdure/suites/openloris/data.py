@@ -15,7 +15,7 @@ from perdure.cache import cache_folder
 from perdure.errors import CurriculumError, SpecError
 from perdure.suites.openloris import cache, labels, layouts
 from perdure.suites.openloris import features as embedding
-from perdure.suites.openloris.layouts import BATCH, Clip, Dataset
+from perdure.suites.openloris.layouts import BATCH, Clip, ClipIndex
 from perdure.types import Array, Examples, Task
 
 ROOT = "PERDURE_OPENLORIS"
@@ -54,7 +54,7 @@ def where(root: str | None) -> Path:
 
 
 @functools.lru_cache(maxsize=8)
-def _index(root: Path) -> Dataset:
+def _index(root: Path) -> ClipIndex:
     return layouts.load(root)
 
 

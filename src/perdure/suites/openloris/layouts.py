@@ -48,7 +48,7 @@ class Clip:
 
 
 @dataclass(frozen=True)
-class Dataset:
+class ClipIndex:
     """An index of the frames on disk; it holds paths, no pixels."""
 
     root: Path
@@ -94,7 +94,7 @@ class Dataset:
         return {k: sum(len(c.files) for c in clips) for k, clips in self._parts.items()}
 
 
-def load(root: str | Path) -> Dataset:
+def load(root: str | Path) -> ClipIndex:
     """An index of the data below ``root``, whichever of the layouts A to D it has."""
     path = Path(root).expanduser()
     if not path.is_dir():
@@ -104,7 +104,7 @@ def load(root: str | Path) -> Dataset:
             empty: list[str] = []
             clips = tuple(reader(base, empty)) if base.is_dir() else ()
             if clips:
-                return Dataset(base, layout, clips, tuple(empty))
+                return ClipIndex(base, layout, clips, tuple(empty))
     zips = sorted(p.name for p in path.glob("*.zip"))
     hint = f"; unpack {', '.join(zips)} there first" if zips else ""
     raise SpecError(
@@ -114,7 +114,7 @@ def load(root: str | Path) -> Dataset:
     )
 
 
-def missing(data: Dataset, factors: Iterable[str] = FACTORS) -> list[str]:
+def missing(data: ClipIndex, factors: Iterable[str] = FACTORS) -> list[str]:
     """What the data lacks for the protocols on these factors, a sentence each; empty if nothing."""
     problems = []
     needed = [BATCH] if data.layout == "D" else list(factors)

@@ -21,7 +21,7 @@ DIRECTIONS = ("e", "ne", "n", "nw", "w", "sw", "s", "se")
 """Of navigation's goals, counter-clockwise."""
 
 
-class Family(gymnasium.Env[Array, Any]):
+class TrialFamily(gymnasium.Env[Array, Any]):
     """Episodes of ``horizon`` steps, of which those of one trial share what was drawn for them."""
 
     adapted: ClassVar[float]
@@ -54,7 +54,7 @@ class Family(gymnasium.Env[Array, Any]):
         raise NotImplementedError
 
 
-class Navigation(Family):
+class Navigation(TrialFamily):
     """Walk from the origin to a goal on the unit circle that is never shown.
 
     A step goes 0.2 at most, into any direction; the reward is minus the distance that is left. Who
@@ -91,7 +91,7 @@ class Navigation(Family):
         return self.at.astype(np.float32), -left, False, self.t >= self.horizon, {}
 
 
-class Bernoulli(Family):
+class Bernoulli(TrialFamily):
     """Pull one of ``arms``, ``horizon`` times; each pays 1 with a probability of its own, drawn from
     0 to 1 for the trial. Nothing but the pay is seen.
 
@@ -119,7 +119,7 @@ class Bernoulli(Family):
         return np.ones(1, np.float32), paid, False, self.t >= self.horizon, {}
 
 
-class Mass(Family):
+class Mass(TrialFamily):
     """Push a mass in a thick fluid to the origin; how it answers a push is never shown.
 
     A push of a moves it by ``gain`` × a, and the gain is drawn from 0.3 to 0.6 with either sign. It

@@ -20,7 +20,7 @@ ROOT = "PERDURE_DATA"
 
 
 @dataclass(frozen=True)
-class Source:
+class DatasetSource:
     """A set that is known by name."""
 
     about: str
@@ -45,19 +45,19 @@ _IDX = (
     "train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and "
     "t10k-labels-idx1-ubyte, each perhaps with .gz; or mnist.npz"
 )
-SOURCES: Mapping[str, Source] = {
-    "digits": Source("scikit-learn's 1,797 handwritten digits of 8 × 8", 10, _digits, ""),
-    "mnist": Source("MNIST: 70,000 handwritten digits of 28 × 28", 10, files.mnist, _IDX),
-    "fashion-mnist": Source("Fashion-MNIST: 70,000 clothes of 28 × 28", 10, files.mnist, _IDX),
-    "cifar10": Source(
+SOURCES: Mapping[str, DatasetSource] = {
+    "digits": DatasetSource("scikit-learn's 1,797 handwritten digits of 8 × 8", 10, _digits, ""),
+    "mnist": DatasetSource("MNIST: 70,000 handwritten digits of 28 × 28", 10, files.mnist, _IDX),
+    "fashion-mnist": DatasetSource("Fashion-MNIST: 70,000 clothes of 28 × 28", 10, files.mnist, _IDX),
+    "cifar10": DatasetSource(
         "CIFAR-10: 60,000 pictures of 32 × 32 in colour", 10, files.cifar10,
         "data_batch_1.bin … data_batch_5.bin and test_batch.bin, the binary version",
     ),
-    "cifar100": Source(
+    "cifar100": DatasetSource(
         "CIFAR-100: 60,000 pictures of 32 × 32 in colour", 100, files.cifar100,
         "train.bin and test.bin, the binary version",
     ),
-    "core50": Source(
+    "core50": DatasetSource(
         "CORe50: 50 objects in 11 sessions", 50, files.core50,
         "s1 … s11, each with o1 … o50 of pictures (core50_128x128)",
     ),

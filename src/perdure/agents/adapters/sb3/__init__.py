@@ -12,7 +12,7 @@ from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.vec_env import VecTransposeImage
 
 from perdure.agent import Agent
-from perdure.agents.adapters._globals import Guest
+from perdure.agents.adapters._globals import GlobalRng
 from perdure.agents.adapters.sb3.build import algorithm, build
 from perdure.agents.adapters.sb3.host import Host, StepOutcome
 from perdure.agents.adapters.sb3.offpolicy import OffPolicy
@@ -84,8 +84,8 @@ class SB3Agent(Agent):
         # As in our own learners: the order in which threads add up must not show in the results.
         torch.set_num_threads(1)
         seed = seed_for(setup.seed, "init")
-        self.guest = Guest(seed)
-        with self.guest.lent():
+        self.global_rng = GlobalRng(seed)
+        with self.global_rng.swapped_in():
             if saved is None:
                 self.model = build(setup, seed, algo, policy, kwargs)
             else:
@@ -108,10 +108,10 @@ class SB3Agent(Agent):
             raise AgentFault(NO_DATA)
         seen = self._observations(obs)
         if ctx.learning and not self.frozen:
-            with self.guest.lent():
+            with self.global_rng.swapped_in():
                 actions = self.host.act(seen, ctx.slots, ctx.episode_start[ctx.slots])
         else:
-            with self.guest.lent(passing=int(self.rng.integers(2**32))):
+            with self.global_rng.swapped_in(passing=int(self.rng.integers(2**32))):
                 actions, _ = self.model.predict(seen, deterministic=True)
         space = self.setup.action_space
         if isinstance(space, spaces.Box):
@@ -141,7 +141,7 @@ class SB3Agent(Agent):
         """Train, and give what the model recorded about it."""
         log = self.model.logger
         log.dump()
-        with self.guest.lent():
+        with self.global_rng.swapped_in():
             self.host.train()
         recorded = log.name_to_value
         measures = {
@@ -168,14 +168,14 @@ class SB3Agent(Agent):
         return {
             **pack_model(self.model),
             **{f"host/{k}": v for k, v in self.host.state().items()},
-            **{f"guest/{k}": v for k, v in self.guest.state().items()},
+            **{f"rng/{k}": v for k, v in self.global_rng.state().items()},
             "action_space": pack_rng(self.model.action_space.np_random),
         }
 
     def load(self, state: State) -> None:
         unpack_model(self.model, state)
         self.host.load({k[5:]: v for k, v in state.items() if k.startswith("host/")})
-        self.guest.load({k[6:]: v for k, v in state.items() if k.startswith("guest/")})
+        self.global_rng.load({k[4:]: v for k, v in state.items() if k.startswith("rng/")})
         self.model.action_space._np_random = unpack_rng(state["action_space"])
 
 

@@ -12,7 +12,7 @@ from perdure.suites.libero.generation.nouns import MOVABLES
 from perdure.suites.libero.generation.sentences import STYLES, Said, sentence
 from perdure.suites.libero.problem import Region, Relation
 
-Family = Callable[[int], Draft]
+TaskFamily = Callable[[int], Draft]
 """Makes the task of a number, or raises NoRoom."""
 LAYOUTS = 12
 """Tries to find places for everything."""

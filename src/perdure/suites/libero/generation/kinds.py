@@ -14,7 +14,7 @@ from perdure.seeds import rng_for
 from perdure.suites.libero.generation.behaviours import Behaviour, Step, behaviours, zone_beside
 from perdure.suites.libero.generation.draft import Builder, Draft, NoRoom
 from perdure.suites.libero.generation.families import (
-    Family,
+    TaskFamily,
     draft_of,
     drawn_from,
     laid_out,
@@ -29,7 +29,7 @@ from perdure.suites.libero.generation.sentences import called
 PICK = "pick"
 
 
-def family(kind: str, seed: int, number: int) -> Family:
+def family(kind: str, seed: int, number: int) -> TaskFamily:
     """A family of tasks; NoRoom if its scene cannot be laid out."""
     return FAMILIES[kind](seed, number)
 
@@ -45,7 +45,7 @@ _SPATIAL_FIXTURES = {
 }
 
 
-def _spatial(seed: int, number: int) -> Family:
+def _spatial(seed: int, number: int) -> TaskFamily:
     draws = rng_for(seed, "spatial", "family", number)
     surface = drawn_from(draws, tuple(_SPATIAL_FIXTURES))
     choices = _SPATIAL_FIXTURES[surface]
@@ -95,7 +95,7 @@ def _spatial(seed: int, number: int) -> Family:
 _SLOTS = 6
 
 
-def _object(seed: int, number: int) -> Family:
+def _object(seed: int, number: int) -> TaskFamily:
     draws = rng_for(seed, "object", "family", number)
     surface = drawn_from(draws, ("floor", "living_room_table"))
     vessel = "basket" if surface == "floor" else drawn_from(draws, ("basket", "wooden_tray"))
@@ -135,7 +135,7 @@ _GOAL_FIXTURES = {
 _OBJECTS = 4
 
 
-def _goal(seed: int, number: int) -> Family:
+def _goal(seed: int, number: int) -> TaskFamily:
     draws = rng_for(seed, "goal", "family", number)
     surface = drawn_from(draws, tuple(_GOAL_FIXTURES))
     choices = _GOAL_FIXTURES[surface]
@@ -175,7 +175,7 @@ def instance(scene: Builder, behaviour: Behaviour, style: str) -> Draft:
     return draft_of(scene, behaviour, names, says, style, zones)
 
 
-FAMILIES: dict[str, Callable[[int, int], Family]] = {
+FAMILIES: dict[str, Callable[[int, int], TaskFamily]] = {
     "spatial": _spatial,
     "object": _object,
     "goal": _goal,

@@ -13,7 +13,7 @@ from perdure.seeds import rng_for
 from perdure.suites.libero.generation.behaviours import TEMPLATES, Behaviour, zone_beside
 from perdure.suites.libero.generation.draft import Builder, Draft, NoRoom, Placed
 from perdure.suites.libero.generation.families import (
-    Family,
+    TaskFamily,
     draft_of,
     drawn_from,
     laid_out,
@@ -35,7 +35,7 @@ _EXTRA_FIXTURES = ("flat_stove", "wine_rack", "wooden_two_layer_shelf", "desk_ca
 _MOST_OBJECTS = 6
 
 
-def mixed(seed: int, number: int) -> Family:
+def mixed(seed: int, number: int) -> TaskFamily:
     """The task of a number; a family of one."""
 
     def task(k: int) -> Draft:

@@ -28,7 +28,7 @@ CONTACT = {"solimp": "0.998 0.998 0.001", "solref": "0.001 1", "friction": "0.95
 """Stiff and hardly slippery, as household things are in the published models."""
 SIDES = 20
 """Of what is turned on a lathe."""
-Part = tuple[str, Point, Point, Quaternion, float]
+Collider = tuple[str, Point, Point, Quaternion, float]
 """Of what collides: its type, place, size and turn, and its volume."""
 
 
@@ -51,7 +51,7 @@ class Shape:
     def __init__(self, root: Element, body: Element, frame: Quaternion = NO_TURN) -> None:
         """``root`` takes the meshes; ``frame`` turns everything."""
         self.root, self.body, self.frame = root, body, frame
-        self.parts: list[Part] = []
+        self.parts: list[Collider] = []
 
     def box(self, middle: Point, half: Point, colour: Colour | None, solid: bool = True,
             turn: Quaternion = NO_TURN, alpha: float = 1.0) -> None:  # fmt: skip

@@ -34,7 +34,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class RenderJob:
     """The nine clips of one object and one factor."""
 
     root: str
@@ -69,7 +69,9 @@ def render_dataset(
     top = Path(root).expanduser()
     _claim_folder(top, {"version": VERSION, "seed": seed, "frames": frames, "size": size})
     jobs = [
-        Job(str(top), n, f, frames, size, seed, depth_and_masks) for n in names for f in factors
+        RenderJob(str(top), n, f, frames, size, seed, depth_and_masks)
+        for n in names
+        for f in factors
     ]
     left = [j for j in jobs if not all(_is_complete(j, k) for k in range(1, SEGMENTS + 1))]
     done = len(jobs) - len(left)
@@ -147,7 +149,7 @@ def _claim_folder(root: Path, settings: dict[str, int]) -> None:
         _write_atomically(path, json.dumps(settings).encode())
 
 
-def _run_jobs(jobs: Sequence[Job], workers: int) -> Iterator[str]:
+def _run_jobs(jobs: Sequence[RenderJob], workers: int) -> Iterator[str]:
     """Run the jobs, here or in worker processes; yields the error of each, or '', when done."""
     if workers == 1 or len(jobs) < 2:
         for job in jobs:
@@ -167,11 +169,11 @@ def _clip_renderer(name: str, seed: int, size: int) -> ClipRenderer:
     return ClipRenderer(name, seed, size)
 
 
-def _run_here(jobs: Sequence[Job]) -> list[str]:
+def _run_here(jobs: Sequence[RenderJob]) -> list[str]:
     return [_run_job(job) for job in jobs]
 
 
-def _run_job(job: Job) -> str:
+def _run_job(job: RenderJob) -> str:
     """Render the clips of a job that are not complete yet; returns its errors, or ''."""
     failed = []
     for k in range(1, SEGMENTS + 1):
@@ -184,14 +186,14 @@ def _run_job(job: Job) -> str:
     return "; ".join(failed)
 
 
-def _is_complete(job: Job, segment: int) -> bool:
+def _is_complete(job: RenderJob, segment: int) -> bool:
     """Whether all files of a clip are there."""
     # This one is written last.
     place = f"{SPLITS[0]}/{job.factor}/segment{segment}/{job.name}"
     return frame_annotations.csv_path(Path(job.root), place).is_file()
 
 
-def _write_clip(job: Job, segment: int, clip: Sequence[Frame]) -> None:
+def _write_clip(job: RenderJob, segment: int, clip: Sequence[Frame]) -> None:
     root = Path(job.root)
     parts = assign_splits(len(clip), job.seed, job.name, job.factor, segment)
     for k in (2, 1, 0):

@@ -16,7 +16,7 @@ from perdure.measure.metric import Metric
 from perdure.measure.results import Results
 
 
-def contest(
+def compare_agents(
     results: Results, metrics: Sequence[Metric], *, baseline: str | None = None, level: float = 0.95
 ) -> Family:
     """The comparisons of the agents on these metrics, or of all with ``baseline``."""

@@ -24,7 +24,7 @@ def _close_in_child() -> None:
 os.register_at_fork(after_in_child=_close_in_child)
 
 
-class StartedProcesses:
+class ChildProcesses:
     """The processes that a run starts."""
 
     def __init__(self) -> None:
@@ -51,15 +51,15 @@ class StartedProcesses:
         """What its processes are known by."""
         return {guardian.MARK: self.mark}
 
-    def joined(self, group: int) -> None:
+    def started(self, group: int) -> None:
         """A process group was started."""
         self._tell(f"+{group}")
 
-    def left(self, group: int) -> None:
+    def ended(self, group: int) -> None:
         """A process group has ended."""
         self._tell(f"-{group}")
 
-    def part(self, peacefully: bool) -> None:
+    def close(self, peacefully: bool) -> None:
         """The run is over; what it started and is still there lives on in peace, or is ended."""
         if self._guardian is None or self._guardian.stdin is None:
             return
@@ -79,12 +79,12 @@ class StartedProcesses:
 
 
 @contextmanager
-def family() -> Iterator[StartedProcesses]:
+def child_processes() -> Iterator[ChildProcesses]:
     """What is started inside this block ends with the process, if that is killed, and with the
     block, if that is left by an exception."""
-    made, peacefully = StartedProcesses(), False
+    made, peacefully = ChildProcesses(), False
     try:
         yield made
         peacefully = True
     finally:
-        made.part(peacefully)
+        made.close(peacefully)
