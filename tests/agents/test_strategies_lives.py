@@ -73,6 +73,19 @@ RESUMED = {
 }
 
 
+@pytest.mark.parametrize(
+    "agent", ["agem+classifier", "joint+classifier", "replay+classifier,quota=5"]
+)
+def test_an_adapt_block_may_come_before_the_first_task(tmp_path, agent):
+    task = Task("toy", "blobs", "turn0", {"angle": 0, "examples": 64})
+    some = Exposure(task, 3, "batches")
+    blocks = (adapt(some, then=[Exposure(task, 1, "epochs")]), learn(some))
+    rows, _ = live(
+        Curriculum("x", blocks), lambda s: make_agent(Spec.parse(agent), s), tmp=tmp_path
+    )
+    assert rows[-1].learning
+
+
 @pytest.mark.parametrize("hidden", [False, True])
 def test_what_packnet_adapts_counts_until_the_block_ends(tmp_path, hidden):
     """Of a task that owns weights, too: what an adapt block teaches moves free weights, which the task's

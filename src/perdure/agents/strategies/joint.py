@@ -39,7 +39,8 @@ class Joint(Strategy):
         self.memory.append(UniqueBuffer(self.learner.inputs, self.form))
 
     def collect(self, rows: NewRows) -> None:
-        self.memory[-1].offer(rows)
+        if self.memory:  # In an adapt block before the first task it is empty.
+            self.memory[-1].offer(rows)
 
     def extend(self, batch: Minibatch) -> Minibatch:
         past = [task for task in self.memory[:-1] if len(task)]

@@ -220,8 +220,9 @@ class PerTaskBuffer:
         self.tasks.append(Reservoir(self.quota, self.form, shares))
 
     def offer(self, rows: NewRows, rng: np.random.Generator) -> None:
-        """Rows of the task that began last."""
-        self.tasks[-1].offer(rows, rng)
+        """Rows of the task that began last; those of an adapt block before the first are of none."""
+        if self.tasks:
+            self.tasks[-1].offer(rows, rng)
 
     def draw(self, rows: int, rng: np.random.Generator, past: int | None = None) -> Minibatch:
         """Rows drawn uniformly from those of the first ``past`` tasks, or of all."""
