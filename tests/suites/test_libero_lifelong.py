@@ -71,6 +71,18 @@ def test_a_stage_is_learned_in_parts_and_the_past_is_played_as_said():
     assert SUITE.spaces(before.tasks[0]) == SUITE.spaces(before.tasks[-1])
 
 
+def test_fewer_tasks_are_played_with_the_observations_of_all_that_were_learned():
+    learned = ["object-0", "object-1"]
+    trained = SUITE.spaces(lifelong("demos", learned, "small").tasks[0])
+    assert SUITE.spaces(robustness(learned[:1], "small").tasks[0]) != trained
+    part = robustness(learned[:1], "small", objects=learned)
+    assert all(SUITE.spaces(task) == trained for task in part.tasks)
+    of_list = robustness(learned[:1], "small", objects="object").tasks[0]
+    assert SUITE.spaces(of_list) == SUITE.spaces(robustness("object", "small").tasks[0])
+    named = robustness(learned[:1], "small", objects=["milk_1", "basket_1"]).tasks[0]
+    assert named.params["objects"] == ["milk_1", "basket_1"]
+
+
 def test_mistakes_are_named():
     for params, words in (
         ({}, "set demos"),

@@ -19,7 +19,7 @@ from perdure.curricula import about_of
 from perdure.errors import CurriculumError, UnknownName
 from perdure.suites.libero.phrasing import REPHRASED
 from perdure.suites.libero.protocols import chosen_for, names_in_order, tasks_of
-from perdure.suites.libero.tasks import find, located, names_of
+from perdure.suites.libero.tasks import find, located, names_of, officials
 from perdure.types import Block, Curriculum, Exposure, Task, evaluate, learn
 
 SCALES: Mapping[str, Mapping[str, Any]] = {
@@ -217,11 +217,24 @@ def _made(
     if not names:
         raise CurriculumError(f"{where}: tasks must be a list's name or at least one task")
     params = {n: v for n, v in given.items() if n != "episodes"}
-    if params.get("objects") is True:
-        params["objects"] = _objects([*names, *first])
+    if "objects" in params:
+        params["objects"] = _shown(params["objects"], [*names, *first])
     chosen = chosen_for(where, protocol, given["episodes"], params)
     data = {} if demos is None else {"demos": demos}
     return tasks_of(names, chosen, **data), tasks_of(first, chosen, **data)
+
+
+def _shown(objects: Any, names: Sequence[str]) -> Any:
+    """The objects whose poses are observed: with true those of all tasks of the curriculum; with a list's name
+    or names of tasks those of these, as a policy observes that has learned them; else what is said."""
+    if objects is True:
+        return _objects(names)
+    if isinstance(objects, str) or type(objects) is int:
+        return _objects(_names(objects, 0))
+    known = officials()
+    if isinstance(objects, Sequence) and objects and all(n in known for n in objects):
+        return _objects(objects)
+    return objects
 
 
 def _objects(names: Sequence[str]) -> list[str]:
