@@ -51,6 +51,7 @@ INNER = {
         {"lock", "objects"},
         {"bucket", "checkpoints", "described", "disk", "metadata"},
         {"journal", "location"},
+        {"membership"},
         {"lifetime_folder"},
         {"layout"},
         {"log", "repeats", "survey"},
@@ -66,7 +67,7 @@ INNER = {
         {"groot", "openvla", "openpi", "vla_eval"},
         {"connect", "server"},
     ),
-    "datasets": ({"episodes", "files", "tfrecord"}, {"lerobot", "minari", "rlds"}, {"convert"}),
+    "datasets": ({"episodes", "files", "tfrecord"}, {"hdf5", "lerobot", "minari", "rlds"}, {"convert"}),
     "testing": (
         {"faulty", "report", "shortened"},
         {"agents", "metrics", "suites"},

@@ -30,6 +30,8 @@ PLAIN_SIDE = 8
 """Rows and columns of bytes without an axis of channels are an image if there are as many of both as
 this; fewer are a few vectors, such as the memory of a game in stacked frames."""
 
+NESTED = (spaces.Dict, spaces.Tuple)
+"""Spaces of several parts."""
 FLAT = frozenset({VECTOR, DISCRETE, MULTI_DISCRETE, MULTI_BINARY, DICT, TUPLE})
 """Observations that are numbers side by side; of Dicts and Tuples, those of such parts."""
 ALL = FLAT | {IMAGE}
@@ -98,7 +100,7 @@ def space_leaves(space: gymnasium.Space[Any], name: str = "") -> dict[str, gymna
 
 def observation_kinds(space: gymnasium.Space[Any]) -> frozenset[str]:
     """What an agent must be able to read: the kinds of a space and of all its parts."""
-    if isinstance(space, (spaces.Dict, spaces.Tuple)):
+    if isinstance(space, NESTED):
         parts = space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces
         return frozenset({type(space).__name__}).union(*map(observation_kinds, parts))
     return frozenset({IMAGE if is_image(space) and not is_symbols(space) else type(space).__name__})
@@ -151,3 +153,29 @@ def joined(one: gymnasium.Space[Any], other: gymnasium.Space[Any]) -> gymnasium.
             found = [joined(a, b) for a, b in zip(one.spaces, other.spaces, strict=True)]
             return None if None in found else spaces.Tuple(found)  # type: ignore[arg-type]
     return None
+
+
+NAMED = 6
+"""Parts of a space that a message names, before it counts the rest."""
+
+
+def differences(here: gymnasium.Space[Any], there: gymnasium.Space[Any]) -> str:
+    """How a space that is here differs from the one that was there, part by part; nothing if it does not."""
+    if here == there:
+        return ""
+    if not (isinstance(here, NESTED) and isinstance(there, NESTED)):
+        return f"it is {here}, not {there}"
+    mine, theirs = space_leaves(here), space_leaves(there)
+    found = []
+    for what, names in (
+        ("lacks", [n for n in theirs if n not in mine]),
+        ("has besides", [n for n in mine if n not in theirs]),
+    ):
+        if names:
+            more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+            found.append(f"it {what} {', '.join(names[:NAMED])}{more}")
+    apart = [n for n in mine if n in theirs and mine[n] != theirs[n]]
+    found += [f"{n} is {mine[n]}, not {theirs[n]}" for n in apart[:NAMED]]
+    if len(apart) > NAMED:
+        found.append(f"{len(apart) - NAMED} more parts differ")
+    return "; ".join(found) or f"it is {here}, not {there}"

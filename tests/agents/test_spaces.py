@@ -16,7 +16,7 @@ from perdure.agents.networks.joint_actions import JointActions
 from perdure.errors import SpecError
 from perdure.registry import Spec, entries
 from perdure.run.plan import make_agent
-from perdure.spaces import action_kind, observation_kinds
+from perdure.spaces import action_kind, differences, observation_kinds
 from perdure.suites.toy.cue import ACTIONS, OBSERVATIONS, Cue, CueData
 from perdure.types import Context, Setup, Transitions
 
@@ -199,6 +199,25 @@ def test_kinds() -> None:
     for shape in ((7, 7, 3), (1, 84, 84), (84, 84), (4, 84, 84, 3)):
         assert observation_kinds(spaces.Box(0, 255, shape, np.uint8)) == {"image"}
     assert [action_kind(space) for space, _ in ACTIONS.values()] == list(ACTIONS)
+
+
+def test_differences_name_the_parts_alone() -> None:
+    def seen(**parts: Any) -> Any:
+        return spaces.Dict({"arm": spaces.Box(-1, 1, (7,)), **parts})
+
+    whole = seen(
+        milk=spaces.Box(-1, 1, (3,)), soup=spaces.Box(-1, 1, (3,)), hand=spaces.Box(-1, 1, (3,))
+    )
+    part = seen(milk=spaces.Box(-1, 1, (3,)), hand=spaces.Box(-1, 1, (2,)), door=spaces.Discrete(2))
+    assert differences(whole, whole) == ""
+    assert differences(part, whole) == (
+        "it lacks soup; it has besides door; hand is Box(-1.0, 1.0, (2,), float32), not Box(-1.0, 1.0, (3,), float32)"
+    )
+    many = seen(**{f"p{k}": spaces.Discrete(2) for k in range(9)})
+    assert differences(seen(), many) == "it lacks p0, p1, p2, p3, p4, p5 and 3 more"
+    assert (
+        differences(spaces.Discrete(2), spaces.Discrete(3)) == "it is Discrete(2), not Discrete(3)"
+    )
 
 
 def test_joint_actions_and_choices_go_to_their_space_and_back() -> None:

@@ -155,7 +155,9 @@ def test_what_cannot_be_taken_up_is_refused_with_the_reason(blobs, corners):
         SpecError, match="keeps something for each of its tasks .*toy/blobs@island0"
     ):
         make_agent(Spec.parse(multi), setup_for("toy/islands"))
-    with pytest.raises(SpecError, match="trained with the observation space"):
+    with pytest.raises(
+        SpecError, match=r"observation space here.*: it is .*, not Box.*agent's run, toy/blobs"
+    ):
         make_agent(Spec.parse(multi), setup_for(CORNERS))
     with pytest.raises(SpecError, match="closed box|strategy"):
         spec = f"ewc+from_run,run={blobs.path},agent=replay+classifier"

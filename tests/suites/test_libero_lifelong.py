@@ -73,6 +73,18 @@ def test_a_stage_is_learned_in_parts_and_the_past_is_played_as_said():
     assert SUITE.spaces(before.tasks[0]) == SUITE.spaces(before.tasks[-1])
 
 
+def test_fewer_tasks_are_played_with_the_observations_of_all_that_were_learned():
+    learned = ["object-0", "object-1"]
+    trained = SUITE.spaces(lifelong("demos", learned, "small").tasks[0])
+    assert SUITE.spaces(robustness(learned[:1], "small").tasks[0]) != trained
+    part = robustness(learned[:1], "small", objects=learned)
+    assert all(SUITE.spaces(task) == trained for task in part.tasks)
+    of_list = robustness(learned[:1], "small", objects="object").tasks[0]
+    assert SUITE.spaces(of_list) == SUITE.spaces(robustness("object", "small").tasks[0])
+    named = robustness(learned[:1], "small", objects=["milk_1", "basket_1"]).tasks[0]
+    assert named.params["objects"] == ["milk_1", "basket_1"]
+
+
 def test_mistakes_are_named():
     for params, words in (
         ({}, "set demos"),
@@ -105,7 +117,7 @@ def test_spaces_that_differ_are_told_by_what_differs():
         validate(Curriculum("two", (evaluate(*(Exposure(t, 1) for t in tasks)),)))
     text = str(refused.value)
     assert len(text) < 1200 and "robot0" not in text.replace("to_robot0", "")
-    assert "no 'akita_black_bowl_1_pos'" in text and "more parts differ" in text
+    assert "it has besides akita_black_bowl_1_pos" in text and "more;" in text
 
 
 def test_a_block_knows_its_place_in_its_stage():

@@ -17,9 +17,12 @@ from perdure.errors import AgentFault, NameRefused, PerdureError, SpecError
 from perdure.run.config import LifetimeConfig
 from perdure.run.datasets import Datasets
 from perdure.run.guards import agent_fault
+from perdure.run.persistence import read_spec
 from perdure.run.plan import load_plan
 from perdure.run.validate import resolve
+from perdure.spaces import differences
 from perdure.specs import Spec
+from perdure.store.layout import RunFolder
 from perdure.store.run import Run
 from perdure.store.saved import SavedAgent, saved_agent
 from perdure.types import Batch, Context, Curriculum, Examples, Measures, Setup
@@ -129,8 +132,11 @@ def _taken_up(saved: SavedAgent, setup: Setup) -> Agent:
     for name in ("observation_space", "action_space"):
         had, has = getattr(before, name), getattr(setup, name)
         if had != has:
-            what = name.replace("_", " ")
-            raise SpecError(f"{saved}: it was trained with the {what} {had}, and here it is {has}")
+            raise SpecError(
+                f"{saved}: {name.replace('_', ' ')} here is not the one that it was trained with: "
+                f"{differences(has, had)}. Give the curriculum "
+                f"parameters with which its tasks show and take the same as those of the agent's run, {_asked(saved)}"
+            )
     sources = _Sources(config.datasets, setup.examples)
     here = replace(
         setup,
@@ -145,6 +151,11 @@ def _taken_up(saved: SavedAgent, setup: Setup) -> Agent:
         sources.earlier = 0
         return made
     return _WithSources(made, sources)
+
+
+def _asked(saved: SavedAgent) -> str:
+    """The curriculum that a run was asked for."""
+    return str(read_spec(RunFolder(saved.run))["curriculum"])
 
 
 def _loaded(saved: SavedAgent, setup: Setup, before: Setup | None = None) -> Agent:

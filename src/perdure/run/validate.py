@@ -7,18 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
-from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from perdure.errors import CurriculumError, PerdureError
 from perdure.registry import suite_of
 from perdure.run.signals import patient
 from perdure.run.spec import DEADLINE
-from perdure.spaces import joined
+from perdure.spaces import differences, joined
 from perdure.suite import Suite
 from perdure.types import Block, Curriculum, Task
-
-SHOWN = 4
-"""Parts of two spaces that differ, in a message."""
 
 
 @dataclass(frozen=True)
@@ -106,24 +103,10 @@ def _apart(
     fix = "all tasks of a curriculum must share their spaces"
     if type(got) is type(expected) and isinstance(got, (Box, Discrete, MultiDiscrete)):
         fix += "; perdure.shared_spaces.padded(tasks) makes them alike by wrappers (docs/spaces.md)"
-    ours, theirs = _differing(got, expected)
     return CurriculumError(
-        f"{where}: the {name} space of {task.id} is {ours}, but {other.id} has {theirs}; {fix}"
+        f"{where}: the {name} space of {task.id} is not that of {other.id}: "
+        f"{differences(got, expected)}; {fix}"
     )
-
-
-def _differing(one: gymnasium.Space[Any], other: gymnasium.Space[Any]) -> tuple[str, str]:
-    """Two spaces in words; of what has parts, only a few of those that differ."""
-    if not (isinstance(one, Dict) and isinstance(other, Dict)):
-        return str(one), str(other)
-    names = [n for n in sorted({*one, *other}) if one.get(n) != other.get(n)]
-    more = f", and {len(names) - SHOWN} more parts differ" if len(names) > SHOWN else ""
-
-    def told(space: Dict) -> str:
-        parts = (f"{n!r}: {space[n]}" if n in space else f"no {n!r}" for n in names[:SHOWN])
-        return f"Dict({', '.join(parts)}{more})"
-
-    return told(one), told(other)
 
 
 def _check_block(block: Block, where: str) -> None:

@@ -108,7 +108,8 @@ class LiberoSuite(Suite):
         found = located(task)
         with extras_named("suite libero"):
             from perdure.suites.libero.env import Libero
-            from perdure.suites.libero.problems import problem_of, problem_played
+            from perdure.suites.libero.played import problem_played
+            from perdure.suites.libero.problems import problem_of
         # What is observed does not change with what stands there besides.
         if chosen.objects is True:
             things = problem_of(found).objects
@@ -121,7 +122,7 @@ class LiberoSuite(Suite):
 
     def expert(self, setup: Setup) -> Agent:
         with extras_named("agent expert"):
-            from perdure.suites.libero.experts.agent_of import ExpertAgent
+            from perdure.suites.libero.expert_agent import ExpertAgent
         return ExpertAgent(setup)
 
     def demonstrator(self) -> tuple[str, Mapping[str, Any]]:
@@ -171,7 +172,7 @@ class LiberoSuite(Suite):
             said = found.instruction
             return (rephrased(said, how) if how in REPHRASED else said,)
         with extras_named("suite libero"):
-            from perdure.suites.libero.problems import problem_played
+            from perdure.suites.libero.played import problem_played
         written = problem_played(task).language.lower()
         if chosen.other_goal and how in REPHRASED:
             written = rephrased(written, how)

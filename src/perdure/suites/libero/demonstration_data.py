@@ -23,8 +23,9 @@ from perdure.suites.libero.bddl import parse
 from perdure.suites.libero.camera import turned
 from perdure.suites.libero.demonstrations import PICTURES, file_of
 from perdure.suites.libero.env import object_state, objects_of, robot_state, scene_of
+from perdure.suites.libero.played import problem_played
 from perdure.suites.libero.problem import Problem
-from perdure.suites.libero.problems import problem_of, problem_played
+from perdure.suites.libero.problems import problem_of
 from perdure.suites.libero.simulation import Simulation
 from perdure.suites.libero.tasks import CAMERAS, located, settings
 from perdure.types import Array, Examples, Task

@@ -24,8 +24,8 @@ from perdure.suites.libero.env import Libero, robot_state
 from perdure.suites.libero.experts import solve
 from perdure.suites.libero.folders import FolderTask
 from perdure.suites.libero.mjcf import text
+from perdure.suites.libero.played import problem_played
 from perdure.suites.libero.problem import Problem
-from perdure.suites.libero.problems import problem_played
 from perdure.suites.libero.simulation import Simulation
 from perdure.suites.libero.tasks import Official, Settings, located, settings
 from perdure.types import Array, Task

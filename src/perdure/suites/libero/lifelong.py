@@ -179,7 +179,8 @@ def robustness(
     and by the generator other things, places and goals.
 
     For a policy that was trained before: ``-a from_run,run=RUN,agent=A,frozen=true``. Variants are columns
-    of their own, ``object-0@light-2``; what a policy reads must be as when it was trained."""
+    of their own, ``object-0@light-2``; what a policy reads must be as when it was trained: on states,
+    ``objects`` names the tasks that it learned, if these are more."""
     where = "libero/robustness"
     given = _scaled(where, scale, params)
     for name in ("epochs", "every", "epoch_zero"):

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any
 from perdure.suites.libero import bddl
 from perdure.suites.libero.folders import FolderTask
 from perdure.suites.libero.problem import Problem, Rectangle, Region, Relation, Thing
-from perdure.suites.libero.tasks import located, settings
-from perdure.types import Task
 
 if TYPE_CHECKING:
     from perdure.suites.libero.tasks import Official
@@ -29,17 +27,6 @@ FILE = Path(__file__).parent / "problems.json"
 def _stored() -> dict[str, Any]:
     stored: dict[str, Any] = json.loads(FILE.read_text())
     return stored
-
-
-def problem_played(task: Task) -> Problem:
-    """What is played: the task's file with the changes that its parameters ask for."""
-    problem, chosen = problem_of(located(task)), settings(task)
-    changes = chosen.distractors, chosen.rearranged, chosen.other_goal
-    if not any(changes):
-        return problem
-    from perdure.suites.libero.perturbations import changed
-
-    return changed(problem, *changes)
 
 
 @functools.lru_cache(maxsize=256)

@@ -19,7 +19,7 @@ from perdure.suites.libero.eval_protocols import PROTOCOLS
 from perdure.suites.libero.folders import find_in, tasks_in
 from perdure.suites.libero.looks import INITIAL_STATES, look
 from perdure.suites.libero.states import COUNT
-from perdure.suites.libero.tasks import HORIZONS, find, located, names_of
+from perdure.suites.libero.tasks import HORIZONS, find, located, names_of, officials
 from perdure.types import Curriculum, Exposure, Task, evaluate, learn
 
 ORDERS = (
@@ -165,14 +165,23 @@ def names_asked(
 
 
 def with_objects(params: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Parameters under which several tasks show the same: objects that are all of a scene's become those
-    of all the scenes, each once."""
-    if params.get("objects") is not True:
+    """Parameters under which several tasks show the same objects: with true those of all their scenes, each
+    once; with a list's name or names of tasks those of these, as a policy observes that has learned
+    them; else what is said."""
+    objects, folder = params.get("objects"), params.get("folder")
+    known = officials() if folder is None else tasks_in(folder)
+    if objects is True:
+        shown = names
+    elif isinstance(objects, str) or type(objects) is int:
+        shown = names_asked(objects, 0, folder)
+    elif isinstance(objects, Sequence) and objects and all(n in known for n in objects):
+        shown = objects
+    else:
         return dict(params)
     from perdure.suites.libero.problems import problem_of
 
-    folder = {n: v for n, v in params.items() if n == "folder"}
-    tasks = (Task("libero", n, params=folder) for n in names)
+    where = {} if folder is None else {"folder": folder}
+    tasks = (Task("libero", n, params=where) for n in shown)
     things = {thing.name for t in tasks for thing in problem_of(located(t)).objects}
     return {**params, "objects": sorted(things)}
 

@@ -10,7 +10,7 @@ from perdure.agent import Agent
 from perdure.errors import AgentFault, SpecError
 from perdure.suites.libero.env import look_of, scene_of
 from perdure.suites.libero.experts import Expert
-from perdure.suites.libero.problems import problem_played
+from perdure.suites.libero.played import problem_played
 from perdure.types import Array, Context, Setup, State
 
 
