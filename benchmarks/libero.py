@@ -200,15 +200,20 @@ def main(names: tuple[str, ...]) -> int:
         ("reset with pictures, primitive look", ratio("primitive", True, "reset"), "≥ 10", 10),
         ("memory with pictures, primitive look", ratio("primitive", True, "memory"), "≥ 3", 3),
         ("memory with pictures, official look, fast", ratio("official, fast", True, "memory"), "≥ 3", 3),
+    ]  # fmt: skip
+    # Nothing can be left out where every face and pixel is to be as published.
+    missed = [
         ("construction with pictures, official look, every face and pixel", ratio("official", True, "construct"), "≥ 5", 5),
         ("memory with pictures, official look, every face and pixel", ratio("official", True, "memory"), "≥ 3", 3),
     ]  # fmt: skip
-    found_rows = [(w, r, goal, r >= least) for w, r, goal, least in reached]
-    seconds = mean(("official, fast", True), "construct")
-    words = "CPU seconds to construct with pictures, official look, fast, from the cache folder"
-    return beside("publish").publish(
-        "libero", lines, [*found_rows, (words, seconds, f"≤ {FROM_CACHE}", seconds <= FROM_CACHE)]
+    rows, known = (
+        [(w, r, goal, r >= least) for w, r, goal, least in found] for found in (reached, missed)
     )
+    for name, into in (("primitive look, fast", rows), ("official look, fast", known)):
+        seconds = mean((name.replace(" look", ""), True), "construct")
+        words = f"CPU seconds to construct with pictures, {name}, from the cache folder"
+        into.append((words, seconds, f"≤ {FROM_CACHE}", seconds <= FROM_CACHE))
+    return beside("publish").publish("libero", lines, rows, known)
 
 
 if __name__ == "__main__":
