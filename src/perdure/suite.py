@@ -153,8 +153,9 @@ class Suite(Protocol):
         return "", {}
 
     def code(self, task: Task) -> Sequence[Any]:
-        """What a task executes that the suite's own module does not import: modules by name, classes or
-        functions. Lifetimes of different code are not mixed."""
+        """What a task executes that the suite's own module does not import: modules by name, files as paths,
+        classes or functions; and what it learns from, as a mapping from names to digests. Lifetimes of
+        different code or data are not mixed."""
         return ()
 
     def window(self, task: Task) -> int | None:

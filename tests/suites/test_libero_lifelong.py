@@ -15,6 +15,7 @@ pytest.importorskip("mujoco")
 
 from perdure.errors import CurriculumError, UnknownName
 from perdure.registry import suite
+from perdure.run.code import code_record
 from perdure.run.config import stages_of
 from perdure.run.demos import collect
 from perdure.run.experiment import execute
@@ -304,3 +305,17 @@ def test_a_life_that_is_killed_in_mid_episode_goes_on_exactly(demos, tmp_path):
     ended = subprocess.run(command, env=env, capture_output=True, text=True)
     assert ended.returncode == -signal.SIGKILL, ended.stderr[-2000:]
     assert run(tmp_path / "killed") == whole
+
+
+def test_other_demonstrations_are_another_version_of_what_is_learned(demos, tmp_path):
+    """Their fingerprint stands in what lifetimes executed, so that rows of both are never mixed in silence."""
+    name, others = SHORT[0], tmp_path / "others"
+    collect(SUITE.demonstration_tasks(name, {"cameras": [], "solves": 1}), others, 1, seed=7)
+    first, again, other = (
+        SUITE.code(lifelong(str(folder), [name], "small").tasks[0])
+        for folder in (demos, demos, others)
+    )
+    (said,), (else_,) = first, other
+    assert first == again and said.keys() == else_.keys() and said != else_
+    world = code_record([], first)["world"]
+    assert said.items() <= world.items()

@@ -47,7 +47,8 @@ def code_record(
     agent: Iterable[Any], world: Iterable[Any], *, checked: bool = False
 ) -> dict[str, dict[str, str]]:
     """The record (:mod:`perdure.store.code`) of what these roots execute: modules by name, files as
-    :class:`~pathlib.Path`, classes, functions and whatever else can be called.
+    :class:`~pathlib.Path`, classes, functions and whatever else can be called; and data that they learn
+    from, names with digests.
 
     A module that is loaded counts as it was loaded; ``checked``, it is an error if its file has
     changed since.
@@ -86,6 +87,8 @@ class _Found:
             self.closure.add_file(root, root.as_posix())
         elif isinstance(root, str):
             self.closure.add_module(root)
+        elif isinstance(root, Mapping):
+            self.objects |= root
         else:
             self._value(root, 0)
 

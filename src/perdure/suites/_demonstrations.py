@@ -141,6 +141,15 @@ class DemonstrationFile:
         """Whether damage would be found: files of others do not have them."""
         return all(DIGEST in self.data[name].attrs for name in self.names)
 
+    def fingerprint(self) -> str:
+        """What tells this file from one of other demonstrations, from what each says of itself."""
+        said = [
+            (n, dict(self.data[n].attrs).get(DIGEST), k)
+            for n, k in zip(self.names, self.lengths, strict=True)
+        ]
+        size = None if self.has_digests else self.path.stat().st_size
+        return hashlib.sha256(repr((said, size)).encode()).hexdigest()[:16]
+
     def task(self) -> Task:
         """Which it is of: ours say it; LIBERO's published files are called as the task's file is."""
         said = self.data.attrs.get("perdure_task")

@@ -180,7 +180,13 @@ class LiberoSuite(Suite):
 
     def code(self, task: Task) -> Sequence[Any]:
         found = located(task)
-        return [found.path] if isinstance(found, FolderTask) else ()
+        files: list[Any] = [found.path] if isinstance(found, FolderTask) else []
+        if settings(task).demos:
+            from perdure.suites.libero.demonstration_data import demonstrations_of
+
+            file = demonstrations_of(task)
+            files.append({f"demonstrations/{file.path.name}": file.fingerprint()})
+        return files
 
     def generate(
         self,

@@ -50,6 +50,11 @@ def lag(demo: h5py.Group) -> int:
     return int(after < before)
 
 
+def demonstrations_of(task: Task) -> DemonstrationFile:
+    """The file of a task's demonstrations."""
+    return DemonstrationFile(_path(Path(settings(task).demos), file_of(task)[0]))
+
+
 class Demonstrations:
     """A task's demonstrations as data: sequences of observations and actions, read as they are needed."""
 
@@ -65,7 +70,7 @@ class Demonstrations:
             chosen = dataclasses.replace(chosen, objects=tuple(t.name for t in things))
         self.task, self.problem = task, problem_played(task)
         self.settings, self.batch_size = chosen, chosen.batch_size
-        self.file = DemonstrationFile(_path(Path(chosen.demos), file_of(task)[0]))
+        self.file = demonstrations_of(task)
         check_task(self.file, self.problem)
         held = [k % HELD_OUT == HELD_OUT - 1 for k in range(len(self.file.names))]
         self.names = [n for n, h in zip(self.file.names, held, strict=True) if h != learning]
