@@ -8,8 +8,8 @@ import numpy as np
 from gymnasium import spaces
 
 from perdure import registry
-from perdure.registry import Spec
 from perdure.run.plan import make_agent
+from perdure.specs import Spec
 from perdure.types import Context, Examples, Setup, Transitions
 
 LEARNERS = {

@@ -12,8 +12,8 @@ from gymnasium import spaces
 import perdure
 from perdure.arrays import leaves
 from perdure.errors import SpecError
-from perdure.registry import Spec
 from perdure.run.plan import make_agent
+from perdure.specs import Spec
 from perdure.types import Context, Examples, Setup, Transitions
 
 torch = pytest.importorskip("torch")

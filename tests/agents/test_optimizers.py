@@ -11,8 +11,8 @@ import pytest
 from gymnasium import spaces
 
 from perdure.errors import AgentFault, SpecError, UnknownName
-from perdure.registry import Spec
 from perdure.run.plan import make_agent
+from perdure.specs import Spec
 from perdure.types import Context, Examples, Setup
 
 torch = pytest.importorskip("torch")

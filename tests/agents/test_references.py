@@ -139,7 +139,7 @@ def test_copies_never_ask_for_an_example_twice(tmp_path, agent):
 def test_tasks_share_a_budget_of_bytes(tmp_path):
     _, made = lifetime("replay+classifier,quota=12,keep=copies,megabytes=0.02", tmp_path / "life")
     row = 2 * 4 + 20 * 20 * 3 + 8 + 2 * 8
-    tasks = made.strategy.quotas.tasks
+    tasks = made.strategy.per_task.tasks
     assert [len(t) for t in tasks] == [20_000 // row // 3] * 3
     held = [v[: len(t)] for t in tasks for v in t.columns.values()]
     assert sum(v.nbytes for v in held) <= 20_000
@@ -149,7 +149,7 @@ def test_tasks_share_a_budget_of_bytes(tmp_path):
         Spec.parse("replay+classifier,quota=12,keep=copies,megabytes=0.02"), made.setup
     )
     again.load(made.state())
-    assert [len(t) for t in again.strategy.quotas.tasks] == [len(t) for t in tasks]
+    assert [len(t) for t in again.strategy.per_task.tasks] == [len(t) for t in tasks]
 
 
 def learner_of(pictures):

@@ -14,9 +14,10 @@ from gymnasium import spaces
 import perdure
 from perdure.agents.networks.joint_actions import JointActions
 from perdure.errors import SpecError
-from perdure.registry import Spec, entries
+from perdure.registry import entries
 from perdure.run.plan import make_agent
 from perdure.spaces import action_kind, differences, observation_kinds
+from perdure.specs import Spec
 from perdure.suites.toy.cue import ACTIONS, OBSERVATIONS, Cue, CueData
 from perdure.types import Context, Setup, Transitions
 

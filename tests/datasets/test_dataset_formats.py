@@ -125,8 +125,9 @@ def test_rlds_becomes_lerobots_and_minaris(tmp_path):
             assert (b.observations[name][:-1] == array).all() and b.about["last_observation"]
         assert (a.actions == b.actions).all() and a.task == b.task
         assert (b.infos["discount"][1:] == a.infos["discount"]).all()
+    (tmp_path / "empty").mkdir()
     with pytest.raises(StoreError, match="expected a LeRobotDataset"):
-        open_dataset(tmp_path)
+        open_dataset(tmp_path / "empty")
 
 
 # LeRobot's videos: lerobot_av1/ was written by LeRobot itself (make_lerobot.py).
