@@ -319,3 +319,5 @@ def test_other_demonstrations_are_another_version_of_what_is_learned(demos, tmp_
     assert first == again and said.keys() == else_.keys() and said != else_
     world = code_record([], first)["world"]
     assert said.items() <= world.items()
+    # What is played alone has no demonstrations.
+    assert not SUITE.code(perturbed(lifelong(str(demos), [name], "small").tasks[0], ["objects"])[0])

@@ -182,10 +182,13 @@ class LiberoSuite(Suite):
         found = located(task)
         files: list[Any] = [found.path] if isinstance(found, FolderTask) else []
         if settings(task).demos:
-            from perdure.suites.libero.demonstration_data import demonstrations_of
+            from perdure.suites._demonstrations import DemonstrationFile
+            from perdure.suites.libero.demonstration_data import path_of
 
-            file = demonstrations_of(task)
-            files.append({f"demonstrations/{file.path.name}": file.fingerprint()})
+            # A task that is only played has none; one that is learned without is refused with its data.
+            if (path := path_of(task)).is_file():
+                shown = DemonstrationFile(path).fingerprint()
+                files.append({f"demonstrations/{path.name}": shown})
         return files
 
     def generate(

@@ -50,9 +50,9 @@ def lag(demo: h5py.Group) -> int:
     return int(after < before)
 
 
-def demonstrations_of(task: Task) -> DemonstrationFile:
-    """The file of a task's demonstrations."""
-    return DemonstrationFile(_path(Path(settings(task).demos), file_of(task)[0]))
+def path_of(task: Task) -> Path:
+    """Where a task's demonstrations are."""
+    return _path(Path(settings(task).demos), file_of(task)[0])
 
 
 class Demonstrations:
@@ -70,7 +70,7 @@ class Demonstrations:
             chosen = dataclasses.replace(chosen, objects=tuple(t.name for t in things))
         self.task, self.problem = task, problem_played(task)
         self.settings, self.batch_size = chosen, chosen.batch_size
-        self.file = demonstrations_of(task)
+        self.file = DemonstrationFile(path_of(task))
         check_task(self.file, self.problem)
         held = [k % HELD_OUT == HELD_OUT - 1 for k in range(len(self.file.names))]
         self.names = [n for n, h in zip(self.file.names, held, strict=True) if h != learning]
