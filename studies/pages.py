@@ -222,7 +222,7 @@ def robust(page: Page, run: Path, measure: str) -> str:
     levels in turn (variants such as light-2)."""
     histories = read_run(Run(run))
     whole = evaluation_matrix(histories[0], measure)
-    names = whole.train_test.tasks
+    names = [t for t in whole.train_test.tasks if "@" not in t]
     levels: dict[str, list[str]] = {}
     for task in whole.tasks:
         if "@" in task:
