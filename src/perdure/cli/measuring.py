@@ -185,10 +185,10 @@ def _write_json(path: Path, value: Any) -> None:
 def export(path: Path, format: str, out: Path, partial: bool = False) -> int:
     """Write a run in another format. Of one that is not whole nothing is written, unless that was
     asked for."""
+    from perdure.store.completeness import listed
     from perdure.store.export import export_rows
     from perdure.store.l2logger.write import write_run
     from perdure.store.run import Run
-    from perdure.store.survey import listed
 
     run = Run(path)
     gaps = run.gaps(verify=True)

@@ -21,10 +21,10 @@ from perdure.measure.metric import Metric, estimate
 from perdure.measure.outlines import stored_blocks
 from perdure.measure.results import MIXED, Measured, measure_paper, read_all
 from perdure.measure.stats import Bounds, Estimate
+from perdure.store.completeness import listed
 from perdure.store.history import History
 from perdure.store.layout import SPEC, runs_below, sweeps_below
 from perdure.store.run import Run
-from perdure.store.survey import listed
 
 DEFAULT: tuple[Metric, ...] = (*summary.metrics, *l2m_metrics)
 """What a headline is chosen from: final performance, by which agents are ranked, forgetting, success,

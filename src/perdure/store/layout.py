@@ -31,7 +31,7 @@ from typing import Any
 
 from perdure.errors import NameRefused, Overtaken, StoreError
 from perdure.names import check_name
-from perdure.store import described, journal, metadata
+from perdure.store import descriptions, journal, metadata
 from perdure.store.bucket import BucketStore
 from perdure.store.code import Record, recorded
 from perdure.store.files import Data, is_folder
@@ -129,7 +129,7 @@ class RunFolder:
         found, why = metadata.look(self.store, _JOBS)
         if not why and len(self.jobs()) < max(len(found), 1):
             why = f"{self.store.where(_JOBS)} {'is no plan' if found else 'is missing'}"
-        return f"{why}; {described.ANEW}" if why else ""
+        return f"{why}; {descriptions.ANEW}" if why else ""
 
     def write_jobs(self, weights: Mapping[str, float]) -> None:
         """Write which lifetimes are planned."""

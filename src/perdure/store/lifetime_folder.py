@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from perdure.errors import LockedError, StoreError
-from perdure.store import described, journal, metadata
+from perdure.store import descriptions, journal, metadata
 from perdure.store.checkpoints import BUNDLES, PARTS
 from perdure.store.files import refuse_links
 from perdure.store.location import store_at
@@ -69,12 +69,12 @@ class LifetimeFolder:
     def description(self) -> dict[str, Any] | None:
         """What the lifetime is made of; None before it has begun. Corrupt if a bit of it has
         changed, StoreError if it is another folder's."""
-        found = described.read(self.store, _DESCRIPTION, self.job)
-        return described.read(self.store, _DESCRIPTION_GZ, self.job) if found is None else found
+        found = descriptions.read(self.store, _DESCRIPTION, self.job)
+        return descriptions.read(self.store, _DESCRIPTION_GZ, self.job) if found is None else found
 
     def write_description(self, values: Mapping[str, Any]) -> None:
         """Write what the lifetime is made of."""
-        self.store.put(_DESCRIPTION, described.encode(values, self.job))
+        self.store.put(_DESCRIPTION, descriptions.encode(values, self.job))
 
     @property
     def described_in(self) -> str:
@@ -90,8 +90,8 @@ class LifetimeFolder:
         except StoreError as e:
             return str(e)
         if found is None and written.length:
-            return f"{self.described_in} is missing; {described.ANEW}"
-        wrong = "" if found is None else described.disagreement(found, self.job)
+            return f"{self.described_in} is missing; {descriptions.ANEW}"
+        wrong = "" if found is None else descriptions.disagreement(found, self.job)
         wrong = wrong or self._foreign()
         return f"{self.described_in} {wrong}" if wrong else next(iter(written.notes), "")
 

@@ -14,10 +14,10 @@ from perdure import registry
 from perdure.errors import Corrupt, PartialRun, StoreError
 from perdure.store import rows
 from perdure.store.code import Record, recorded
+from perdure.store.completeness import MissingPart, listed, missing
 from perdure.store.layout import SPEC, LifetimeFolder, RunFolder
 from perdure.store.log import Lifetime
 from perdure.store.places import LifetimePlace
-from perdure.store.survey import Gap, listed, missing
 from perdure.store.urls import place
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class Run:
 
     def gaps(
         self, lifetimes: Sequence[LifetimeInfo] | None = None, *, verify: bool = False
-    ) -> list[Gap]:
+    ) -> list[MissingPart]:
         """What keeps the run from being whole, against its plan: lifetimes that have not begun or not
         ended, that are damaged, and folders that are none of its. ``lifetimes``, where they have just
         been asked for, are not looked up again; with ``verify`` their rows are read too."""

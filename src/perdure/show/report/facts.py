@@ -15,8 +15,8 @@ from perdure.measure.results import MIXED
 from perdure.show.report.block_strips import curricula, joined
 from perdure.show.report.numbers import LEVEL, Record
 from perdure.show.report.study import Folder, Study
+from perdure.store.completeness import WAITING
 from perdure.store.history import History
-from perdure.store.survey import WAITING
 
 
 def outline(study: Study) -> dict[str, Any]:

@@ -17,7 +17,7 @@ SHOWN = 10
 
 
 @dataclass(frozen=True)
-class Gap:
+class MissingPart:
     """One thing that keeps a run from being whole."""
 
     id: str
@@ -35,26 +35,26 @@ class Gap:
         return f"{self.id}: {self.what}" if self.id else self.what
 
 
-def listed(path: Path, gaps: Sequence[Gap]) -> str:
+def listed(path: Path, gaps: Sequence[MissingPart]) -> str:
     """Gaps in a message."""
     more = f"\n  … and {len(gaps) - SHOWN} more" if len(gaps) > SHOWN else ""
     return f"{path} is not whole:" + "".join(f"\n  {gap}" for gap in gaps[:SHOWN]) + more
 
 
-def missing(run: RunFolder, known: Mapping[str, tuple[str, str]]) -> list[Gap]:
+def missing(run: RunFolder, known: Mapping[str, tuple[str, str]]) -> list[MissingPart]:
     """The gaps of a run of which some lifetimes are ``known``, with their status and error."""
     planned, why = _planned(run)
-    gaps = [Gap("", why, False)] if why else []
+    gaps = [MissingPart("", why, False)] if why else []
     for job in dict.fromkeys((*planned, *known)):
         status, error = known.get(job, ("waiting", ""))
         if status == "damaged":
-            gaps.append(Gap(job, error, True))
+            gaps.append(MissingPart(job, error, True))
         elif status == "waiting":
-            gaps.append(Gap(job, WAITING, False))
+            gaps.append(MissingPart(job, WAITING, False))
         elif status != "done":
-            gaps.append(Gap(job, f"the lifetime is {status} {error}".strip(), False))
+            gaps.append(MissingPart(job, f"the lifetime is {status} {error}".strip(), False))
     strange = [job for job, place in run.places().items() if place is None]
-    return gaps + [Gap(job, _why_strange(run, job), True) for job in strange]
+    return gaps + [MissingPart(job, _why_strange(run, job), True) for job in strange]
 
 
 def _planned(run: RunFolder) -> tuple[list[str], str]:
