@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar, Literal
@@ -24,6 +25,7 @@ from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import Minibatch, TorchAgent, network, pack, unpack
 from perdure.agents.networks.meta_gradient import outer_gradient
 from perdure.agents.networks.policies import policy_for
+from perdure.agents.networks.products import products
 from perdure.agents.networks.settings import Ranges, TorchSettings
 from perdure.agents.networks.tensors import CACHE, to_array, to_float, to_tensor
 from perdure.agents.networks.trust_region import natural_step
@@ -323,8 +325,9 @@ class MAMLAgent(TorchAgent):
             return (apart * stages[-1]["share"]).sum(1).mean()
 
         if self.optimizer is None:
-            gain, apart, part = natural_step(surrogate, divergence, self.weights, self.settings.kl)
-            return {"gain": gain, "kl": apart, "step": part}
+            with self._products(stages):
+                found = natural_step(surrogate, divergence, self.weights, self.settings.kl)
+            return dict(zip(("gain", "kl", "step"), found, strict=True))
         before = 0.0
         for k in range(self.settings.epochs):
             self.optimizer.advance(progress)
@@ -345,14 +348,19 @@ class MAMLAgent(TorchAgent):
         at_once = max(1, room // (rows * max(self.settings.hidden)))
         self.optimizer.zero_grad()
         total = 0.0
-        for first in range(0, tasks, at_once):
-            some = [{n: v[first : first + at_once] for n, v in stage.items()} for stage in stages]
-            total += self._ascend(some) / tasks
+        with self._products(stages):
+            for first in range(0, tasks, at_once):
+                some = [{n: v[first : first + at_once] for n, v in s.items()} for s in stages]
+                total += self._ascend(some) / tasks
         for w in self.weights:
             assert w.grad is not None
             w.grad.div_(-tasks)
         self.optimizer.step()
         return total
+
+    def _products(self, stages: Sequence[Minibatch]) -> AbstractContextManager[None]:
+        """Each task's rows pass through weights of their own."""
+        return products(stages[-1]["log_prob"].shape[1] * max(w.numel() for w in self.weights))
 
     def _ascend(self, stages: Sequence[Minibatch]) -> float:
         """Add the objective's gradient, summed over tasks, to what the weights have of it; the same sum of the

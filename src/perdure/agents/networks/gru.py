@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from perdure.agents.networks.products import products
 from perdure.agents.networks.tensors import CACHE
 
 
@@ -33,17 +34,18 @@ class _Recurrence(torch.autograd.Function):
         to_gates, to_candidate = (
             p.unbind(0) for p in torch.split(projected, [2 * width, width], 2)
         )
-        for now, new, kept in zip(to_gates, to_candidate, keep.unbind(0), strict=True):
-            h = h * kept
-            from_h, part = torch.split(torch.addmm(bias, h, turned), [2 * width, width], 1)
-            gate = (now + from_h).sigmoid_()
-            reset, update = gate.chunk(2, 1)
-            candidate = torch.addcmul(new, reset, part).tanh_()
-            h = torch.lerp(candidate, h, update)
-            gates.append(gate)
-            candidates.append(candidate)
-            recurrent.append(part)
-            out.append(h)
+        with products(h.shape[0] * weight.numel()):
+            for now, new, kept in zip(to_gates, to_candidate, keep.unbind(0), strict=True):
+                h = h * kept
+                from_h, part = torch.split(torch.addmm(bias, h, turned), [2 * width, width], 1)
+                gate = (now + from_h).sigmoid_()
+                reset, update = gate.chunk(2, 1)
+                candidate = torch.addcmul(new, reset, part).tanh_()
+                h = torch.lerp(candidate, h, update)
+                gates.append(gate)
+                candidates.append(candidate)
+                recurrent.append(part)
+                out.append(h)
         stacks = (torch.stack(s) for s in (gates, candidates, recurrent))
         return (torch.stack(out), h, *stacks)
 
@@ -80,10 +82,12 @@ class _Recurrence(torch.autograd.Function):
             parts = torch.stack([to_reset, to_update, to_new * reset], 2)
             arrived = []
             steps = (s.unbind(0)[::-1] for s in (given, parts, update, kept))
-            for now, by, stays, here in zip(*steps, strict=True):
-                d = d + now
-                arrived.append(d)
-                d = torch.addmm(d * stays, (d.unsqueeze(1) * by).flatten(1), weight).mul_(here)
+            with products(d.shape[0] * weight.numel()):
+                for now, by, stays, here in zip(*steps, strict=True):
+                    d = d + now
+                    arrived.append(d)
+                    owing = (d.unsqueeze(1) * by).flatten(1)
+                    d = torch.addmm(d * stays, owing, weight).mul_(here)
             came = torch.stack(arrived[::-1])
             owed = (parts * came.unsqueeze(2)).flatten(2)
             flat = owed.flatten(0, 1)

@@ -19,6 +19,7 @@ from perdure.agents.networks.checks import check_spaces
 from perdure.agents.networks.inputs import Inputs, channels_last
 from perdure.agents.networks.optimizers import Optimizer
 from perdure.agents.networks.plasticity import PlasticityProbe
+from perdure.agents.networks.products import largest_matrix, products
 from perdure.agents.networks.tasks import Tasks
 from perdure.agents.networks.tensors import (
     keep_freed_memory,
@@ -242,6 +243,19 @@ class TorchLearner(TorchAgent):
         For a minibatch of the present ``optimizer.advance`` comes first: it moves the learning-rate
         schedule on. A strategy that learns rows of the past once more goes without it.
         """
+        with products(self._rows_of(batch) * self._largest_matrix):
+            return self._descend(batch)
+
+    @cached_property
+    def _largest_matrix(self) -> int:
+        return largest_matrix(self.net)
+
+    def _rows_of(self, batch: Minibatch) -> int:
+        """Rows that a layer multiplies: of sequences each step."""
+        lead = batch["obs"].shape
+        return lead[0] * lead[1] if self.sequences else lead[0]
+
+    def _descend(self, batch: Minibatch) -> dict[str, float]:
         keep = self.strategy
         parts: Sequence[Minibatch] = (batch,)
         if keep is not None:
