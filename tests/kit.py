@@ -66,5 +66,6 @@ def load_program(path):
     module = importlib.util.module_from_spec(spec)
     with pytest.MonkeyPatch.context() as m:
         m.setitem(sys.modules, spec.name, module)  # Its dataclasses look there.
+        m.setattr(sys, "path", [*sys.path, str(Path(spec.origin).parent)])  # What is beside it.
         spec.loader.exec_module(module)
     return module

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from perdure.cache import cache_folder
-from perdure.suites.libero import lightened as libero
+from perdure.suites.libero import kept as libero
 from perdure.suites.metaworld import cache as metaworld
 from perdure.suites.openloris import data as openloris
 

@@ -34,7 +34,8 @@ policy = Looks()
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """How often pictures are drawn."""
+    """How often pictures are drawn, all of them in this process."""
+    monkeypatch.setenv("PERDURE_THREADS", "1")
     count = [0]
     plain = Libero._shown
 

@@ -45,6 +45,7 @@ import numpy as np
 from perdure.protocol import EvalProtocol
 from perdure.registry import extras_named
 from perdure.suite import BatchedEnv, Data, Demonstration, Suite
+from perdure.suites._threads import threads
 from perdure.suites.libero import lifelong, protocols
 from perdure.suites.libero.eval_protocols import PROTOCOLS
 from perdure.suites.libero.folders import FolderTask, tasks_in
@@ -102,7 +103,7 @@ class LiberoSuite(Suite):
         chosen = settings(task)
         with extras_named("suite libero"):
             from perdure.suites.libero.batched import BatchedLibero
-        return BatchedLibero([self._made(task, chosen) for _ in range(count)])
+        return BatchedLibero(functools.partial(self._made, task, chosen), count, threads())
 
     def _made(self, task: Task, chosen: Settings) -> Libero:
         found = located(task)

@@ -14,6 +14,7 @@ import numpy as np
 
 from perdure.errors import EnvironmentFault
 from perdure.suites._offscreen import offscreen
+from perdure.suites.libero.kept import compiled
 from perdure.suites.libero.lightened import light_model
 from perdure.suites.libero.simulation import Simulation
 from perdure.types import Array
@@ -33,7 +34,7 @@ class Renderer:
 
     def __init__(self, xml: str, size: int, rendering: str = "exact") -> None:
         fast = rendering == "fast"
-        self.model = light_model(xml) if fast else mujoco.MjModel.from_xml_string(xml)
+        self.model = light_model(xml) if fast else compiled(xml)
         self.data = mujoco.MjData(self.model)
         least = LEAST if rendering == "exact" else (0, 0)
         width, height = max(least[0], size), max(least[1], size)

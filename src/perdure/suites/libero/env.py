@@ -10,12 +10,14 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from perdure.suite import Episode
 from perdure.suites.libero import states
 from perdure.suites.libero.clearance import set_down
+from perdure.suites.libero.kept import kept_scene
 from perdure.suites.libero.looks import LOOKS
 from perdure.suites.libero.problem import Problem
 from perdure.suites.libero.rotations import product
-from perdure.suites.libero.scene import Scene, build
+from perdure.suites.libero.scene import Scene
 from perdure.suites.libero.simulation import Reading, Simulation
 from perdure.suites.libero.tasks import PROPRIOCEPTION, Settings
 from perdure.types import Array
@@ -38,7 +40,7 @@ is the place of the look among :data:`LOOKS`."""
 @functools.lru_cache(maxsize=16)
 def scene_of(problem: Problem, look: str) -> Scene:
     """The scene of a task file."""
-    return build(problem, look)
+    return kept_scene(problem, look)
 
 
 def spaces_of(chosen: Settings, objects: Iterable[str]) -> tuple[spaces.Dict, spaces.Box]:
@@ -101,7 +103,6 @@ class Libero(gymnasium.Env[dict[str, Array], Array]):
         self.simulation: Simulation | None = None
         self.renderer: Renderer | None = None
         self.taken = 0
-        self.pending: Array = np.zeros(ACTIONS)
         self.camera_shift: Array = np.zeros(3)
 
     def reset(
@@ -163,27 +164,21 @@ class Libero(gymnasium.Env[dict[str, Array], Array]):
             return self.settings.initial_state
         return int(options["episode"]) if "episode" in options else None
 
+    def begin(self, episode: Episode) -> dict[str, Array]:
+        """Reset by an episode; its first observation."""
+        return self.reset(seed=episode.seed, options=episode.options)[0]
+
     def step(self, action: Array) -> tuple[dict[str, Array], float, bool, bool, dict[str, Any]]:
         """One control step of 50 ms."""
-        self.push(action)
-        self.move()
-        return self.settled()
+        return self.move(action)
 
-    def push(self, action: Array) -> None:
-        """Begin a control step; :meth:`move` makes it, in whatever thread, and :meth:`settled` ends it."""
-        self.pending = np.asarray(action, np.float64)
-
-    def move(self) -> None:
-        """The physics of a control step."""
-        assert self.simulation is not None, "reset before the first step"
-        self.simulation.act(self.pending)
-
-    def settled(
-        self, drawn: bool = True
+    def move(
+        self, action: Array, drawn: bool = True
     ) -> tuple[dict[str, Array], float, bool, bool, dict[str, Any]]:
-        """What a control step led to; pictures are black unless they are ``drawn``."""
+        """One control step; pictures are black unless they are ``drawn``."""
         simulation = self.simulation
-        assert simulation is not None
+        assert simulation is not None, "reset before the first step"
+        simulation.act(np.asarray(action, np.float64))
         seen = self._observation(drawn)
         simulation.finish()
         success = simulation.success()

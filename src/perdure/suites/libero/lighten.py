@@ -100,13 +100,18 @@ def _standing(faces: Array) -> Array:
 def _shrink(model: Any, number: int) -> None:
     wide, high = int(model.tex_width[number]), int(model.tex_height[number])
     channels, start = int(model.tex_nchannel[number]), int(model.tex_adr[number])
-    step = 1
-    while wide // step > TEXTURE and wide % (2 * step) == 0 and high % (2 * step) == 0:
-        step *= 2
-    if step == 1:
+    # A cube has its six sides one below the other, unless all come from one.
+    sides = 6 if high == 6 * wide else 1
+    tall = high // sides
+    # One size for all: software graphics compile their way to shrink a texture anew for each kind of size.
+    small_wide, small_tall = min(wide, TEXTURE), min(tall, TEXTURE)
+    if (small_wide, small_tall) == (wide, tall):
         return
     whole = model.tex_data[start : start + wide * high * channels]
-    blocks = whole.reshape(high // step, step, wide // step, step, channels)
-    small = blocks.mean(axis=(1, 3)).round().astype(np.uint8)
+    side = whole.reshape(sides, tall, wide, channels).astype(np.uint32)
+    rows, columns = (np.arange(n) * m // n for n, m in ((small_tall, tall), (small_wide, wide)))
+    sums = np.add.reduceat(np.add.reduceat(side, rows, axis=1), columns, axis=2)
+    counts = np.outer(np.diff(rows, append=tall), np.diff(columns, append=wide))[..., None]
+    small = (sums / counts).round().astype(np.uint8)
     model.tex_data[start : start + small.size] = small.ravel()
-    model.tex_width[number], model.tex_height[number] = wide // step, high // step
+    model.tex_width[number], model.tex_height[number] = small_wide, small_tall * sides

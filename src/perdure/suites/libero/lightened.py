@@ -1,84 +1,58 @@
-"""Scenes made light to draw, packed as a model of a few megabytes that is read in a moment.
+"""Scenes made light to draw: models of a few megabytes that are read in a moment.
 
-The published scenes take seconds and a gigabyte to read before anything can be left out. What is
-left is kept below the cache folder, if the environment names one (:mod:`perdure.cache`).
+The published scenes take seconds and a gigabyte to read before anything can be left out.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
 import struct
 import xml.etree.ElementTree as ET
-import zipfile
 import zlib
-from pathlib import Path
 from typing import Any
 
 import mujoco  # type: ignore[import-untyped]
 import numpy as np
 
-from perdure.cache import named_cache_folder
-from perdure.suites._cached import read_checked, write_checked
 from perdure.suites.libero import lighten
+from perdure.suites.libero.kept import FILE, compiled, kept_model
 from perdure.suites.libero.rotations import matrix_of
 from perdure.types import Array
 
-VERSION = 1
+VERSION = 3
 """Of what is stored."""
 
 
 def light_model(xml: str) -> Any:
     """The model of a scene, lightened; from the cache folder if it was made before."""
-    if " file=" not in xml:  # Nothing to read, and nothing to be gained.
-        model = mujoco.MjModel.from_xml_string(xml)
+    if FILE not in xml:  # Nothing to read, and nothing to be gained.
+        model = compiled(xml)
         lighten.lighten(model)
         return model
-    sizes = f"{VERSION} {mujoco.__version__} {lighten.FACES} {lighten.GRIDS} {lighten.TEXTURE}"
-    name = hashlib.sha256(f"{sizes}\n{xml}".encode()).hexdigest()[:32]
-    folder = kept_in()
-    stored = read_checked(folder / f"{name}.zip") if folder is not None else None
-    if stored is None:
-        model = mujoco.MjModel.from_xml_string(xml)
-        lighten.lighten(model)
-        stored = packed(xml, model)
-        if folder is not None:
-            write_checked(folder / f"{name}.zip", stored)
-    return unpacked(stored)
+    sizes = f"{VERSION} {lighten.FACES} {lighten.GRIDS} {lighten.TEXTURE}"
+    return kept_model("light", xml, lambda: _shrunk(xml), sizes)
 
 
-def kept_in() -> Path | None:
-    """Where light scenes are kept; None where they are not."""
-    return named_cache_folder("libero")
-
-
-def packed(xml: str, model: Any) -> bytes:
-    """A scene whose meshes and textures are those of a compiled model, and no longer its files'."""
-    root, out = ET.fromstring(xml), io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as archive:
-        for k, element in enumerate(root.iterfind("asset/*[@file]")):
-            number = mujoco.mj_name2id(model, _kind(element.tag), element.attrib["name"])
-            ending, data = (
-                _texture(model, number) if element.tag == "texture" else _mesh(model, number)
-            )
-            element.set("file", f"{k}.{ending}")
-            if element.tag == "mesh":
-                element.attrib.pop("scale", None)
-                element.set("inertia", "shell")
-            archive.writestr(f"{k}.{ending}", data)
-        for material in root.iterfind("asset/material"):
-            material.set("reflectance", "0")
-        archive.writestr("scene.xml", ET.tostring(root))
-    return out.getvalue()
-
-
-def unpacked(stored: bytes) -> Any:
-    """The model of what :func:`packed` gave."""
-    with zipfile.ZipFile(io.BytesIO(stored)) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
-    model = mujoco.MjModel.from_xml_string(files.pop("scene.xml").decode(), files)
-    lighten.draw_plainly(model)
-    return model
+def _shrunk(xml: str) -> Any:
+    """The lightened model, without what lightening left unused in its arrays."""
+    model = compiled(xml)
+    lighten.lighten(model)
+    root, files = ET.fromstring(xml), {}
+    for k, element in enumerate(root.iterfind("asset/*[@file]")):
+        number = mujoco.mj_name2id(model, _kind(element.tag), element.attrib["name"])
+        ending, data = _texture(model, number) if element.tag == "texture" else _mesh(model, number)
+        element.set("file", f"{k}.{ending}")
+        if element.tag == "mesh":
+            element.attrib.pop("scale", None)
+            element.set("inertia", "shell")
+        files[f"{k}.{ending}"] = data
+    for texture in root.iterfind("asset/texture[@builtin]"):
+        for side in ("width", "height"):
+            texture.set(side, str(min(int(texture.attrib[side]), lighten.TEXTURE)))
+    for material in root.iterfind("asset/material"):
+        material.set("reflectance", "0")
+    small = mujoco.MjModel.from_xml_string(ET.tostring(root, encoding="unicode"), files)
+    lighten.draw_plainly(small)
+    return small
 
 
 def _kind(tag: str) -> Any:

@@ -6,12 +6,10 @@ compiled physics is the same.
 
 from __future__ import annotations
 
-import functools
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import mujoco  # type: ignore[import-untyped]
 import numpy as np
 
 from perdure.errors import EnvironmentFault
@@ -289,9 +287,3 @@ def _strip_visuals(root: Element) -> None:
     for asset in list(assets):
         if asset.tag in ("texture", "material") or asset.get("name") not in needed:
             assets.remove(asset)
-
-
-@functools.lru_cache(maxsize=16)
-def compiled(xml: str) -> mujoco.MjModel:
-    """A compiled model for physics, shared: copy it before changing it."""
-    return mujoco.MjModel.from_xml_string(xml)

@@ -17,9 +17,10 @@ import numpy as np
 from perdure.errors import EnvironmentFault
 from perdure.suites.libero import placement
 from perdure.suites.libero.controller import ARM, FINGERS, OperationalSpaceController
+from perdure.suites.libero.kept import physics_model
 from perdure.suites.libero.placement import Crowded, Pose
 from perdure.suites.libero.predicates import Predicates
-from perdure.suites.libero.scene import Scene, compiled
+from perdure.suites.libero.scene import Scene
 from perdure.types import Array
 
 SUBSTEPS = 25
@@ -85,7 +86,7 @@ class Simulation:
 
     def __init__(self, scene: Scene, solves: int = SOLVES) -> None:
         self.scene, self.solves = scene, solves
-        self.model: mujoco.MjModel = copy.copy(compiled(scene.xml))
+        self.model: mujoco.MjModel = copy.copy(physics_model(scene.xml))
         self.data = mujoco.MjData(self.model)
         self.controller = OperationalSpaceController(self.model, self.data)
         self.predicates = Predicates(scene, self.model, self.data)

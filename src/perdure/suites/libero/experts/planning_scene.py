@@ -9,9 +9,10 @@ import numpy as np
 
 from perdure.suites.libero.controller import ARM, FINGERS, HAND
 from perdure.suites.libero.experts.solids import Solids, solids_of
+from perdure.suites.libero.kept import physics_model
 from perdure.suites.libero.predicates import Predicates
 from perdure.suites.libero.problem import Relation
-from perdure.suites.libero.scene import Body, Scene, compiled
+from perdure.suites.libero.scene import Body, Scene
 from perdure.types import Array
 
 POSE = 7
@@ -23,7 +24,7 @@ class PlanningScene:
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
-        self.model: mujoco.MjModel = copy.copy(compiled(scene.xml))
+        self.model: mujoco.MjModel = copy.copy(physics_model(scene.xml))
         self.data = mujoco.MjData(self.model)
         self.predicates = Predicates(scene, self.model, self.data)
         model = self.model
