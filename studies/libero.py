@@ -22,16 +22,15 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
 from pathlib import Path
 
 import numpy as np
+from pages import cell_with_error
 
 from perdure import registry
 from perdure.measure import sources
 from perdure.measure.l2m import paper
 from perdure.measure.results import measure_paper, read_all
-from perdure.measure.stats import mean_interval
 from perdure.suites.libero.protocols import ORDERS
 
 METRICS = ("libero.fwt", "libero.nbt", "libero.auc")
@@ -183,16 +182,6 @@ def scores(run: Path) -> Mapping[str, Mapping[str, list[float]]]:
     return {m: {a: list(v.values()) for a, v in found.get(m, {}).items()} for m in METRICS}
 
 
-def cell(values: Sequence[float]) -> str:
-    """Mean ± standard error, and the 95 % interval of the mean."""
-    good = [v for v in values if not np.isnan(v)]
-    if len(good) < 2:
-        return f"{good[0]:.2f}" if good else "–"
-    error = np.std(good, ddof=1) / sqrt(len(good))
-    estimate = mean_interval(good)
-    return f"{np.mean(good):.2f} ± {error:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
-
-
 def table(title: str, found: Mapping[str, Mapping[str, list[float]]]) -> str:
     """Agents × FWT, NBT, AUC in Markdown."""
     names = dict.fromkeys(a for m in METRICS for a in found[m])
@@ -200,7 +189,7 @@ def table(title: str, found: Mapping[str, Mapping[str, list[float]]]) -> str:
     rows = []
     for name in names:
         values = [found[m].get(name, []) for m in METRICS]
-        cells = " | ".join(map(cell, values))
+        cells = " | ".join(map(cell_with_error, values))
         rows.append(f"| {name} | {cells} | {max(map(len, values))} |")
     return "\n".join([head, *rows])
 

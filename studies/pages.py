@@ -386,14 +386,16 @@ def cost(page: Page, run: Path) -> str:
         f"{count(round(sum(end - start for start, end in spans) / 60), 'minute')} by the clock, added over lifetimes",
         ", ".join(f"{name} {'/'.join(values)}" for name, values in versions(sessions).items()),
     ]
-    return f"`{command(run.name)}`: {'; '.join(parts)}."
+    return f"`{command(run.name, len(seeds))}`: {'; '.join(parts)}."
 
 
-def command(name: str) -> str:
-    """What makes a run: a study's file, or a part of one of LIBERO's five studies (libero-t3-object)."""
+def command(name: str, lifetimes: int) -> str:
+    """What makes a run: a study's file, or a part of one of LIBERO's five studies (libero-t3-object), which have three
+    lifetimes unless told otherwise."""
     study = re.fullmatch(r"libero-(t\d)-(.+)", name)
     if study:
-        return f"python studies/libero.py {study[1]} --demos demos --only {study[2]}"
+        fewer = "" if lifetimes == 3 else f" --lifetimes {lifetimes}"
+        return f"python studies/libero.py {study[1]} --demos demos --only {study[2]}{fewer}"
     return f"perdure run studies/{name}.toml"
 
 

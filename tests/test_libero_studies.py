@@ -72,8 +72,8 @@ def test_tables_by_hand(studies):
     error = sqrt(0.13) / sqrt(3)
     assert error == pytest.approx(0.2082, abs=1e-4)
     low, high = 0.5 - 4.303 * error, 0.5 + 4.303 * error
-    assert studies.cell([0.2, 0.4, 0.9]) == f"0.50 ± 0.21 [{low:.2f}, {high:.2f}]"
-    assert studies.cell([0.25]) == "0.25" and studies.cell([]) == "–"
+    assert studies.cell_with_error([0.2, 0.4, 0.9]) == f"0.50 ± 0.21 [{low:.2f}, {high:.2f}]"
+    assert studies.cell_with_error([0.25]) == "0.25" and studies.cell_with_error([]) == "–"
     one = {m: {"er": [0.25, 0.75]} for m in studies.METRICS}
     assert "| er | 0.50 ± 0.25 [" in studies.table("object", one)
     assert studies.table("object", one).count("\n") == 2

@@ -265,17 +265,18 @@ LIBERO = re.compile(r"libero-(t\d)-(.+)")
 """A part of one of LIBERO's studies."""
 
 
-def planned(name, curriculum):
-    """Curriculum, agents and lifetimes of a study, or of a part of LIBERO's with demonstrations where the
-    curriculum has them."""
+def planned(name, spec):
+    """Curriculum, agents and lifetimes of a study, or of a part of LIBERO's with demonstrations and lifetimes as the
+    run has them."""
+    curriculum = spec["curriculum"]
     part = LIBERO.fullmatch(name)
     if part is None:
-        spec = RunSpec.from_toml(ROOT / "studies" / f"{name}.toml")
-        return spec.curriculum, spec.agents, spec.lifetimes
+        study = RunSpec.from_toml(ROOT / "studies" / f"{name}.toml")
+        return study.curriculum, study.agents, study.lifetimes
     demos = Spec.parse(curriculum).params["demos"]
     parts = load_program("studies/libero.py").STUDIES[part[1]](demos, True)
     (found,) = [p for p in parts if p.name == part[2]]
-    return found.curriculum, found.agents, 3
+    return found.curriculum, found.agents, spec["lifetimes"]
 
 
 def test_packed_runs_are_whole_small_and_those_of_their_studies(program):
@@ -283,9 +284,9 @@ def test_packed_runs_are_whole_small_and_those_of_their_studies(program):
     assert found
     for path in found:
         assert Run(path).verify() == []
-        own = Run(path).spec["curriculum"]
+        own = Run(path).spec
         curriculum, agents, lifetimes = planned(path.name, own)
-        assert own == curriculum
+        assert own["curriculum"] == curriculum
         assert set(Run(path).spec["agents"]) == {Spec.parse(a).short for a in agents}
         lives = [i for i in Run(path).lifetimes() if not i.expert]
         assert len(lives) == len(agents) * lifetimes
