@@ -101,7 +101,7 @@ def t2(demos: str, small: bool) -> list[Part]:
         f"{policy}-{name}={ALGORITHMS[name]}+sequence_bc,preset=libero,policy={policy}"
         + (
             ",size=small,look_back=5,lr=1e-3,augment=false"
-            + (",retrain=500" if name == "packnet" else "")
+            + (",retrain=2400" if name == "packnet" else "")
             if small
             else ""
         )
