@@ -31,8 +31,8 @@ from perdure.run.experiment import execute
 from perdure.store.run import Run
 from perdure.testing.agents import cut_journal
 
-LONG = {"curriculum": f"{LIFE},steps=900", "lifetimes": 2, "checkpoint": 60}
-"""Two lifetimes of about seventy commits each."""
+LONG = {"curriculum": f"{LIFE},steps=2700", "lifetimes": 2, "checkpoint": 60}
+"""Two lifetimes of some 160 commits each, so that a busy machine that is slow to kill still hits them."""
 
 
 @pytest.fixture(scope="module")
