@@ -99,12 +99,7 @@ def t2(demos: str, small: bool) -> list[Part]:
     """Architectures, with the two algorithms of the paper's first table."""
     chosen = [
         f"{policy}-{name}={ALGORITHMS[name]}+sequence_bc,preset=libero,policy={policy}"
-        + (
-            ",size=small,look_back=5,lr=1e-3,augment=false"
-            + (",retrain=2400" if name == "packnet" else "")
-            if small
-            else ""
-        )
+        + (",size=small,look_back=5,lr=1e-3,augment=false" if small else "")
         for policy in ARCHITECTURES
         for name in ("er", "packnet")
     ]

@@ -250,7 +250,7 @@ def test_the_presets_are_the_papers():
     replay = made("replay+sequence_bc,preset=libero,language=none,policy=state_mlp").strategy
     assert replay.per_task.quota == 1000 and replay.share == 1
     pack = made("packnet+sequence_bc,preset=libero,language=none,policy=state_mlp").strategy
-    assert pack.prune == 0.75
+    assert (pack.prune, pack.retrain) == (0.75, "learned")
 
 
 @pytest.mark.parametrize(

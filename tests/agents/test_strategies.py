@@ -545,15 +545,15 @@ def test_packnet_keeps_the_largest_weights_of_each_layer() -> None:
 
 
 def test_packnet_retrains_what_the_task_owns_and_nothing_else() -> None:
-    for retrain in (0, 20):
+    for retrain, again in ((0, 0), (20, 20), ("learned", 10)):
         agent = packnet(f"packnet+classifier,hidden=[20,20],retrain={retrain},prune=0.6")
         learn(agent, "a", 10)
         steps, before = agent.learner.optimizer.steps, agent.learner.optimizer.weights.clone()
         agent.strategy.end()
         assert agent.strategy.seen.offered == 10 * 16  # Rows learned again are not seen again.
         weights, owned = agent.learner.optimizer.weights, agent.strategy.owner == 1
-        assert agent.learner.optimizer.steps == steps + retrain
-        assert torch.equal(weights[owned], before[owned]) is (retrain == 0)
+        assert agent.learner.optimizer.steps == steps + again
+        assert torch.equal(weights[owned], before[owned]) is (again == 0)
         assert bool((weights[~owned] == 0).all())
 
 

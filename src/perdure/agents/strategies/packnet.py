@@ -2,8 +2,8 @@
 
 At the end of a task, of the weights w of each layer that no task owns yet, those with the largest
 |w| go to the task and a share ``prune`` of them is set free and to zero; the task is then learned
-again for ``retrain`` steps with what it owns, the learning rate's schedule from its beginning. Later
-tasks read the owned weights and move only free ones::
+again for ``retrain`` steps with what it owns (``learned``: as many as it was learned in), the learning
+rate's schedule from its beginning. Later tasks read the owned weights and move only free ones::
 
     θ_i ← θ_i − step_i   where owner_i = 0,   θ_i ← θ_i elsewhere
     f_k(x) = f(x; θ_i · [1 ≤ owner_i ≤ k])
@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -51,15 +51,15 @@ class PackNet(Strategy):
     """Retrains on ``memory`` rows of the task, drawn uniformly as it was learned; ``keep`` and
     ``megabytes`` of them are those of ``replay``.
 
-    The preset ``libero`` is LIBERO's: as many steps again as the task was learned in (50 epochs of about
-    200); ``libero-small`` is for the small scale of its studies.
+    The preset ``libero`` is LIBERO's: as many steps again as the task was learned in; ``libero-small`` is
+    for the small scale of its studies on states.
 
     A task that comes again is a task of its own: it gets more weights.
     """
 
     needs = ("rows or replay",)
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "libero": {"prune": 0.75, "retrain": 10_000, "memory": 10_000},
+        "libero": {"prune": 0.75, "retrain": "learned", "memory": 20_000},
         "libero-small": {"prune": 0.75, "retrain": 2000, "memory": 4000},
     }
 
@@ -67,17 +67,19 @@ class PackNet(Strategy):
         self,
         learner: TorchLearner,
         prune: float = 0.75,
-        retrain: int = 200,
+        retrain: int | Literal["learned"] = 200,
         memory: int = 1000,
         keep: Keep = "references",
         megabytes: float = 0.0,
     ) -> None:
         super().__init__(learner)
-        check_ranges("packnet", prune=(prune, 0, 1), retrain=(retrain, 0, inf))
+        check_ranges("packnet", prune=(prune, 0, 1))
+        if retrain != "learned":
+            check_ranges("packnet", retrain=(retrain, 0, inf))
         self.prune, self.retrain = prune, retrain
         self.seen = Reservoir(memory, RowFormat(learner, keep, megabytes))
-        self.rows = 0
-        """How many rows a minibatch of this task has."""
+        self.rows = self.steps = 0
+        """How many rows a minibatch of this task has, and in how many steps it was learned."""
         self.retraining = False
         weights = learner.optimizer.weights
         self.owner = torch.zeros(len(weights), dtype=torch.int16, device=weights.device)
@@ -93,7 +95,7 @@ class PackNet(Strategy):
 
     def begin(self) -> None:
         self.seen.clear()
-        self.rows = 0
+        self.rows = self.steps = 0
 
     def collect(self, rows: NewRows) -> None:
         self.seen.offer(rows, self.rng)
@@ -101,6 +103,7 @@ class PackNet(Strategy):
     def extend(self, batch: Minibatch) -> Minibatch:
         if not self.retraining:
             self.rows = max(self.rows, rows_of(batch))
+            self.steps += 1
         if self.past:
             for norm in self.norms:
                 norm.eval()
@@ -163,8 +166,9 @@ class PackNet(Strategy):
         # and leaves none of it to the task that comes.
         optimizer = self.learner.optimizer
         optimizer.restart_schedule()
-        for k in range(self.retrain if len(self.seen) else 0):
-            optimizer.advance(k / self.retrain)
+        again = self.steps if self.retrain == "learned" else self.retrain
+        for k in range(again if len(self.seen) else 0):
+            optimizer.advance(k / again)
             self.learner.descend(material(self.rng.integers(len(self.seen), size=self.rows)))
         self.retraining = False
         optimizer.restart_schedule()
@@ -220,14 +224,14 @@ class PackNet(Strategy):
         learned = "\0".join(self.learned).encode()
         return {
             **self.seen.state("seen"),
-            "rows": np.array(self.rows),
+            "rows": np.array([self.rows, self.steps]),
             "owner": to_array(self.owner).copy(),
             "learned": np.frombuffer(learned, np.uint8).copy(),
         }
 
     def load(self, state: State) -> None:
         self.seen.load("seen", state)
-        self.rows = int(state["rows"])
+        self.rows, self.steps = (int(n) for n in state["rows"])
         self.owner = to_tensor(state["owner"], self.learner.device)
         learned = np.asarray(state["learned"], np.uint8).tobytes().decode()
         self.learned = learned.split("\0") if learned else []
