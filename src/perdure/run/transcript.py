@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gymnasium import spaces
@@ -23,7 +23,7 @@ from perdure.run.env_runner import EnvRunner
 from perdure.run.guards import ARRAYS, Observer
 from perdure.run.progress import BEAT
 from perdure.run.repeat import Repeater
-from perdure.run.runner import Experience, LastTrials, Loop, Place, Runner
+from perdure.run.runner import EndedEpisode, Experience, LastTrials, Loop, Place, Runner
 from perdure.run.vector import pack_actions, unpack_actions
 from perdure.run.video import Recorder
 from perdure.suite import Episode
@@ -124,17 +124,13 @@ class _Writer:
     def __init__(self, loop: TranscribingLoop, what: str) -> None:
         self.loop, self.what = loop, what
 
-    def on_episode_end(self, task: Task, *told: Any) -> None:
+    def on_episode_end(self, ended: EndedEpisode) -> None:
         """An episode ended."""
-        if self.what == "film":
-            _, _, _, episode, steps, ret, success, actions = told
-            values, last = [steps, ret, success], None
-        else:
-            _, episode, actions, steps, ret, last = told
-            values = [steps, ret]
-        if len(actions) == steps and (name := self.loop.keep(actions, last)) is not None:
-            event = [self.what, name, task.to_json(), list(episode), *values]
-            self.loop.transcript.events.append(event)
+        if len(ended.actions) != ended.steps:
+            return
+        if (name := self.loop.keep(ended.actions, ended.last)) is not None:
+            where = [self.what, name, ended.task.to_json(), list(ended.address)]
+            self.loop.transcript.events.append([*where, ended.steps, ended.ret, ended.success])
 
 
 def runner_for(loop: Loop, place: Place, group: Sequence[Exposure]) -> Runner:
@@ -200,28 +196,24 @@ class TranscriptRunner:
         self.rows += 1
 
     def _episode(
-        self, what: str, name: str, task: Mapping[str, Any], address: Any, *told: Any
+        self, what: str, name: str, task: Mapping[str, Any], address: Any, *values: Any
     ) -> None:
         """An episode for the films, or to be played again."""
-        found, episode = Task.from_json(task), Episode(*address)
         mine = {
             key[len(name) + 1 :]: array
             for key, array in self.transcript.arrays.items()
             if key.startswith(f"{name}/")
         }
         actions = unpack_actions(self.loop.config.action_space, mine.pop("actions"))
+        here = (Task.from_json(task), self.here, self.loop.experiences, Episode(*address))
+        ended = EndedEpisode(*here, actions, *values)
         recorder: Recorder | None = self.loop.recorder
         repeater: Repeater | None = self.loop.repeater
         if what == "film" and recorder is not None:
-            where = (self.loop.experiences, self.here.number, self.here.block.kind, episode)
-            steps, ret, success = told
-            recorder.on_episode_end(found, *where, steps, ret, success, actions)
+            recorder.on_episode_end(ended)
         elif what == "seen" and repeater is not None:
             observer = Observer(self.loop.config.observation_space, "environment")
-            steps, ret = told
-            repeater.on_episode_end(
-                found, False, episode, actions, steps, ret, observer.unpack(mine)
-            )
+            repeater.on_episode_end(replace(ended, last=observer.unpack(mine)))
 
     def save(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """How much was told."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from math import isnan
 from pathlib import Path
@@ -33,6 +33,7 @@ from gymnasium import spaces
 from perdure.errors import EnvironmentFault, MissingExtra
 from perdure.names import task_slug
 from perdure.run.progress import BEAT, Filming
+from perdure.run.runner import EndedEpisode
 from perdure.run.vector import reset_env
 from perdure.store.layout import LifetimeFolder
 from perdure.store.rows import params_json
@@ -163,25 +164,26 @@ class Recorder:
         else:
             self.watched = [*before, [start, start]]
 
-    def on_episode_end(
-        self,
-        task: Task,
-        exp: int,
-        block: int,
-        kind: str,
-        episode: Episode,
-        steps: int,
-        ret: float,
-        success: float | None,
-        actions: Sequence[Any],
-    ) -> None:
+    def on_episode_end(self, ended: EndedEpisode) -> None:
         """An evaluation episode ended. One whose actions are not all known is passed over."""
-        if len(actions) != steps:
+        if len(ended.actions) != ended.steps:
             return
+        task, block, episode = ended.task, ended.place.number, ended.address
         key = (task.id, params_json(task.params))
-        won = None if success is None or isnan(success) else success
-        where = (*key, exp, block, kind, episode.number, episode.seed, episode.trial_seed)
-        seen = RecordedEpisode(*where, steps, ret, won, episode.instance, tuple(actions))
+        seen = RecordedEpisode(
+            *key,
+            exp=ended.exp,
+            block=block,
+            kind=ended.place.block.kind,
+            episode=episode.number,
+            seed=episode.seed,
+            trial_seed=episode.trial_seed,
+            steps=ended.steps,
+            ret=ended.ret,
+            success=None if ended.success is None or isnan(ended.success) else ended.success,
+            instance=episode.instance,
+            actions=tuple(ended.actions),
+        )
         self.tasks[key] = task
         mine = self.kept.setdefault(key, {})
         if self.watched[0][0] == 0 and len(self.watched) == 1:
