@@ -18,7 +18,7 @@ from kit import setting_of
 from perdure.curricula.named import curriculum_of
 from perdure.errors import MissingExtra
 from perdure.registry import suite
-from perdure.run.loop import LifetimeLoop
+from perdure.run.loop import LifetimeLoop, Services
 from perdure.run.plan import load_plan, make_plan
 from perdure.run.spec import RunSpec
 from perdure.run.video import LONGEST, Recorder, unseen
@@ -198,7 +198,7 @@ def film_one(tmp_path, task, env, steps=None, blocks=None):
     said = []
     with LifetimeLog(tmp_path / "life", "test", 0) as log:
         film = Recorder(log.folder, config.suites, 0, said.append)
-        LifetimeLoop(config, Recording(config.setup()), log, recorder=film).run()
+        LifetimeLoop(config, Recording(config.setup()), log, Services(recorder=film)).run()
     found = index(tmp_path / "life")
     assert list(found["notes"].values()) == said or not said
     return found["films"], found["notes"]

@@ -20,7 +20,7 @@ from perdure.errors import Corrupt, LockedError, StoreError
 from perdure.run.crashes import place, traced
 from perdure.run.eval_pool import EvalPool
 from perdure.run.guards import exit_fault
-from perdure.run.loop import LifetimeLoop
+from perdure.run.loop import LifetimeLoop, Services
 from perdure.run.mixing import check_lifetime
 from perdure.run.persistence import refuse_changed
 from perdure.run.plan import Job, Plan
@@ -126,7 +126,8 @@ def _live(plan: Plan, job: Job, log: LifetimeLog, beat: Callable[[], None] | Non
     pool = None
     if plan.eval_workers > 1 and not plan.debug:
         pool = EvalPool(plan.eval_command(job), plan.eval_workers)
-    loop = LifetimeLoop(config, agent, log, progress, beat, recorder, repeater, gate, pool)
+    services = Services(progress, beat, recorder, repeater, gate, pool)
+    loop = LifetimeLoop(config, agent, log, services)
     try:
         loop.run()
     finally:

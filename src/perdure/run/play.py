@@ -14,7 +14,7 @@ from perdure.names import task_slug
 from perdure.run.config import LifetimeConfig
 from perdure.run.from_run import agent as from_run
 from perdure.run.from_run import lifetime_of
-from perdure.run.loop import LifetimeLoop
+from perdure.run.loop import LifetimeLoop, Services
 from perdure.run.video import Recorder, encoder
 from perdure.store.files import write_output
 from perdure.store.layout import LifetimeFolder, RunFolder
@@ -85,7 +85,7 @@ def play(
         if film and not exposure.on_data:
             recorder = Recorder(folder, config.suites, 0, note)
         with LifetimeLog(folder.path, info.agent, info.seed) as log:
-            LifetimeLoop(config, made, log, recorder=recorder).run()
+            LifetimeLoop(config, made, log, Services(recorder=recorder)).run()
             if recorder is not None:
                 recorder.close()
         rows = Lifetime.read(folder.path).rows()
