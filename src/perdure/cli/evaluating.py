@@ -164,11 +164,12 @@ def serve(
     from perdure.run.plan import make_plan
     from perdure.run.spec import RunSpec
     from perdure.store.run import Run
-    from perdure.store.saved import saved_agent
+    from perdure.store.saved import AgentReference, saved_agent
 
     spec = policy_spec(policy)
     if not suite and spec.name == "from_run":
-        saved = saved_agent(Run(str(spec.params["run"])), str(spec.params.get("agent", "")))
+        run, label = Run(str(spec.params["run"])), str(spec.params.get("agent", ""))
+        saved = saved_agent(AgentReference(run, label))
         setup = replace(lifetime_of(saved).setup(), slots=clients)
     elif not suite:
         raise SpecError("name what it is a policy for: --for SUITE, such as metaworld/mt10")

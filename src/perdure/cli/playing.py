@@ -11,11 +11,18 @@ from perdure.cli.terminal import say, tell
 MEASURES = {"ret": "return", "success": "success", "accuracy": "accuracy"}
 
 
+REFERENCE = ("agent", "seed", "commit", "expert")
+"""Flags that say which agent of the run is meant."""
+
+
 def play(run: Path, **what: Any) -> int:
     """Play, print the score, say where the film is."""
     from perdure.run.play import play as again
+    from perdure.store.run import Run
+    from perdure.store.saved import AgentReference
 
-    played = again(run, **what, note=tell)
+    which = AgentReference(Run(run), **{name: what.pop(name) for name in REFERENCE})
+    played = again(which, **what, note=tell)
     say(f"{played.saved}, on {played.task.id}")
     episodes = [r for r in played.rows if r.ret is not None]
     for row in episodes if len(episodes) > 1 else ():

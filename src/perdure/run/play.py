@@ -21,8 +21,7 @@ from perdure.store.layout import LifetimeFolder, RunFolder
 from perdure.store.log import Lifetime, LifetimeLog
 from perdure.store.places import job_of
 from perdure.store.rows import Row
-from perdure.store.run import Run
-from perdure.store.saved import SavedAgent, saved_agent
+from perdure.store.saved import AgentReference, SavedAgent, saved_agent
 from perdure.types import Curriculum, Exposure, Task, evaluate
 
 
@@ -44,12 +43,8 @@ class Played:
 
 
 def play(
-    run: Path,
-    agent: str = "",
+    which: AgentReference,
     task: str = "",
-    seed: int | None = None,
-    commit: int = -1,
-    expert: str = "",
     episodes: int = 1,
     out: Path | None = None,
     film: bool = True,
@@ -63,7 +58,7 @@ def play(
     """
     if film:
         encoder()
-    saved = saved_agent(Run(run), agent, seed, commit, expert)
+    saved = saved_agent(which)
     life = lifetime_of(saved)
     chosen = _task(life.curriculum, task)
     suite = registry.suite_of(chosen)
@@ -76,9 +71,8 @@ def play(
         hide_tasks=life.hide_tasks,
     )
     info = saved.info
-    made = from_run(
-        config.setup(), str(run), info.agent, info.seed, saved.commit.n, expert, frozen=True
-    )
+    found = (str(which.run.path), info.agent, info.seed, saved.commit.n, which.expert)
+    made = from_run(config.setup(), *found, frozen=True)
     with tempfile.TemporaryDirectory(prefix="perdure-play-") as temporary:
         folder = RunFolder(temporary).lifetime(job_of(info.agent, info.seed))
         recorder = None
