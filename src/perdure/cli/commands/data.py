@@ -92,14 +92,15 @@ def demos(
 )
 @click.option("--seed", "-s", type=int, default=0, show_default=True)
 @click.option("--successful", is_flag=True, help="Episodes alone in which it succeeded.")
-def record(suite: str, **flags: Any) -> None:
+def record(suite: str, protocol: str, changes: tuple[str, ...], **flags: Any) -> None:
     """Play episodes of SUITE and write them as a LeRobotDataset (v3.0) or for Minari.
 
     Nothing is lost, but by lerobot-video.
     """
     from perdure.cli import evaluating
+    from perdure.run.evaluation import evaluation_spec
 
-    sys.exit(evaluating.record(suite, **flags))
+    sys.exit(evaluating.record(evaluation_spec(suite, protocol, None, changes), **flags))
 
 
 @main.command()

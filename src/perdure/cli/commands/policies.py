@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from perdure.cli.group import eval_workers, main
+from perdure.cli.group import ExecutionFlags, eval_workers, main
 
 
 @main.command("eval")
@@ -51,11 +51,13 @@ def eval_(
     --out joins those that are there.
     """
     from perdure.cli import evaluating
+    from perdure.run.evaluation import evaluation_spec, policy_spec
 
     servers = {"timeout": timeout, "anywhere": anywhere}
-    sys.exit(
-        evaluating.evaluate(suite, policies, protocol, episodes, changes, servers=servers, **flags)
-    )
+    chosen = [policy_spec(text, servers) for text in policies]
+    curriculum = evaluation_spec(suite, protocol, episodes, changes)
+    how = ExecutionFlags.taken_from(flags)
+    sys.exit(evaluating.evaluate(chosen, curriculum, how, **flags))
 
 
 @main.command()
