@@ -44,7 +44,7 @@ _UNWRITTEN |= {"_abc_impl", "__static_attributes__", "__firstlineno__", "__doc__
 
 
 def code_record(
-    agent: Iterable[Any], world: Iterable[Any], *, checked: bool = False
+    agent: Iterable[Any], task_sources: Iterable[Any], *, checked: bool = False
 ) -> dict[str, dict[str, str]]:
     """The record (:mod:`perdure.store.code`) of what these roots execute: modules by name, files as
     :class:`~pathlib.Path`, classes, functions and whatever else can be called; and data that they learn
@@ -59,7 +59,7 @@ def code_record(
         {},
         {"gymnasium", "numpy"},
     )  # Whatever the loop may import besides is not for rows.
-    for part, roots in (("agent", agent), ("world", world)):
+    for part, roots in (("agent", agent), ("world", task_sources)):
         found = _Found(Closure(checked=checked))
         for root in roots:
             found.add(root)

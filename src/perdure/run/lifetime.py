@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from perdure.errors import Corrupt, LockedError, StoreError
-from perdure.run.crashes import place, traced
+from perdure.run.crashes import crash_summary, traced
 from perdure.run.eval_pool import EvalPool
 from perdure.run.guards import exit_fault
 from perdure.run.loop import LifetimeLoop, Services
@@ -81,7 +81,7 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
             folder.write_description(description)
         notes = [*damage, *log.notes]
         if crash := folder.crash():
-            notes.append(f"{path}: the last session crashed: {place(crash)}")
+            notes.append(f"{path}: the last session crashed: {crash_summary(crash)}")
         for note in notes:
             say(note)
         if log.done:

@@ -160,14 +160,18 @@ class Plan:
                 *_files(spec.params.values()),
             ]
         named, curriculum = Spec.parse(self.spec.curriculum), self.curriculum(self.spec.seed)
-        world: list[Any] = []
-        world += _files([named.name, *named.params.values()]) if self.builder is None else ()
-        world += [self.builder] if callable(self.builder) else ()
-        world += [curriculum.generate] if curriculum.generate is not None else ()
+        task_sources: list[Any] = []
+        task_sources += _files([named.name, *named.params.values()]) if self.builder is None else ()
+        task_sources += [self.builder] if callable(self.builder) else ()
+        task_sources += [curriculum.generate] if curriculum.generate is not None else ()
         for task in curriculum.tasks:
             suite = registry.suite(task.suite)
-            world += [*_files([task.name, *task.params.values()]), type(suite), *suite.code(task)]
-        return code_record(agent, world, checked=checked)
+            task_sources += [
+                *_files([task.name, *task.params.values()]),
+                type(suite),
+                *suite.code(task),
+            ]
+        return code_record(agent, task_sources, checked=checked)
 
     def describe(self, job: Job) -> dict[str, Any]:
         """What a lifetime is made of; equal descriptions give equal rows."""

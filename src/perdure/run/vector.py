@@ -15,7 +15,7 @@ import numpy as np
 from gymnasium import spaces
 
 from perdure.errors import EnvironmentFault, PerdureError
-from perdure.run.guards import Observer, check_flag, check_reward, place_of
+from perdure.run.guards import Observer, check_flag, check_reward, file_and_line
 from perdure.spaces import joined
 from perdure.suite import OF_SLOTS, BatchedEnv, Episode, Suite, is_restorable
 from perdure.types import Array, Task
@@ -34,7 +34,7 @@ def fault(where: str, error: Exception, episode: str = "") -> PerdureError:
         return EnvironmentFault(f"{error}{episode}")
     if isinstance(error, PerdureError):
         return error
-    words = f"{where} raised {type(error).__name__}: {error} ({place_of(error)})"
+    words = f"{where} raised {type(error).__name__}: {error} ({file_and_line(error)})"
     return EnvironmentFault(f"{words}{episode}")
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from perdure.errors import Interrupted, SpecError
 from perdure.pools import cores
 from perdure.run.child_processes import ChildProcesses, child_processes
-from perdure.run.crashes import place
+from perdure.run.crashes import crash_summary
 from perdure.run.executors.base import Report, check_count, check_patience
 from perdure.run.executors.output import WorkerOutput
 from perdure.run.lifetime import Outcome, write_error
@@ -149,7 +149,7 @@ class Processes:
         if tries <= self.retries:
             return None, True
         crash = worker.folder.crash()
-        more = f"{place(crash)}. Its stacks: {worker.folder.error_in}" if crash else tail
+        more = f"{crash_summary(crash)}. Its stacks: {worker.folder.error_in}" if crash else tail
         text = clipped(f"the worker {why}, {tries} times. {more}".strip())
         write_error(worker.folder, text, crash)
         return Outcome(worker.job, "failed", text), False
