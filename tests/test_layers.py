@@ -88,7 +88,7 @@ INNER = {
         {"summary", "measured", "live", "leaderboard", "listing", "evaluation"},
         {"report"},
         {"still_page", "animation"},
-        {"figures", "films", "leaderboard_page", "view", "gallery"},
+        {"figures", "videos", "leaderboard_page", "view", "gallery"},
         {"pictures"},
     ),
     "cli": (

@@ -231,9 +231,9 @@ def record(
         env = own.env(task)
         fps = int(env.metadata.get("render_fps", 20))
         env.close()
-        films = kind == "lerobot-video"
+        videos = kind == "lerobot-video"
         named = (as_lerobot(mine, episode) for episode in found)
-        path = write_lerobot(out, named, fps, task.suite, films)
+        path = write_lerobot(out, named, fps, task.suite, videos)
     say(f"{kind} dataset: {path}")
     return 0
 

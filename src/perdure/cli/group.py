@@ -20,8 +20,8 @@ class ExecutionFlags:
     """Flags of run and eval that are no part of what is run: how, and what is shown of it."""
 
     video: bool = False
-    films: int | None = None
-    """Lifetimes of each agent that are filmed; None: all, if ``video``."""
+    videos: int | None = None
+    """Lifetimes of each agent that are recorded; None: all, if ``video``."""
     mix_code: bool = False
     debug: bool = False
     eval_workers: int = 1
@@ -36,9 +36,9 @@ class ExecutionFlags:
         return cls(**{name: flags.pop(name) for name in names})
 
     @property
-    def films_any(self) -> bool:
-        """Whether anything is filmed."""
-        return self.video or bool(self.films)
+    def any_video(self) -> bool:
+        """Whether anything is recorded."""
+        return self.video or bool(self.videos)
 
 
 PURPOSES = {

@@ -16,7 +16,7 @@ REFERENCE = ("agent", "seed", "commit", "expert")
 
 
 def play(run: Path, **what: Any) -> int:
-    """Play, print the score, say where the film is."""
+    """Play, print the score, say where the video is."""
     from perdure.run.play import play as again
     from perdure.store.run import Run
     from perdure.store.saved import AgentReference
@@ -34,6 +34,6 @@ def play(run: Path, **what: Any) -> int:
     steps, count = sum(r.steps for r in played.rows), len(episodes)
     over = f"{count} episode{'s' * (count != 1)}, {steps} steps" if count else f"{steps} examples"
     say(f"{text} ({over})")
-    if played.film is not None:
-        say(f"film: {played.film}")
+    if played.video is not None:
+        say(f"video: {played.video}")
     return 0

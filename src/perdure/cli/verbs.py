@@ -41,7 +41,7 @@ def run(curriculum: str | None, flags: Mapping[str, Any], how: ExecutionFlags) -
         with interruptible():
             plan = replace(make_plan(spec), mix_code=how.mix_code)
             jobs = plan.jobs if shard is None else shard_of(plan, shard)
-            prepare(plan, how.films_any)
+            prepare(plan, how.any_video)
             count, where = len(jobs), escape(str(plan.path))
             what = escape(plan.spec.curriculum)
             many = f"{count} lifetime{'s' * (count != 1)}"
@@ -53,11 +53,11 @@ def run(curriculum: str | None, flags: Mapping[str, Any], how: ExecutionFlags) -
             with LiveView(plan.path, quiet_view):
                 outcomes = execute(
                     plan,
-                    video=how.films_any,
+                    video=how.any_video,
                     prepared=True,
                     jobs=jobs,
                     debug=debug,
-                    filmed=how.films or 0,
+                    recorded=how.videos or 0,
                     eval_workers=how.eval_workers,
                 )
     except Interrupted as e:

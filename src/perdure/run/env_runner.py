@@ -277,7 +277,7 @@ class EnvRunner:
 
     def _played(self, s: Slot) -> Callable[[Any], None]:
         """Where an episode's actions go: to a list, unless the environment can save itself and
-        nobody films an episode that will end, or plays it again."""
+        no episode that will end is recorded, or played again."""
         wanted = self.recorder is not None or self.offered < EACH
         if wanted and self.budgets[s.exposure].window is None:
             return s.actions.append

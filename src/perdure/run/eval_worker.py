@@ -58,7 +58,7 @@ class EvalWorker:
         self.state.restore(arrays, None)
         self.state.begin_evaluation(self.config.seed, number, told["phase"])
         self.groups = phases[told["phase"]]
-        kept = (told["films"], told["repeats"], last_trials(told["adapted"]))
+        kept = (told["videos"], told["repeats"], last_trials(told["adapted"]))
         self.loop = TranscribingLoop(self.config, self.agent, *kept, self._beat)
 
     def evaluate(self, numbers: list[int]) -> None:

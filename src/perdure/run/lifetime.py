@@ -24,10 +24,10 @@ from perdure.run.loop import LifetimeLoop, Services
 from perdure.run.mixing import check_lifetime
 from perdure.run.persistence import refuse_changed
 from perdure.run.plan import Job, Plan
-from perdure.run.progress import Filming, Progress
+from perdure.run.progress import Progress, VideoProgress
 from perdure.run.pruning import PruningGate
 from perdure.run.repeat import Repeater
-from perdure.run.video import Recorder, films_expected, moments
+from perdure.run.video import Recorder, moments, videos_expected
 from perdure.store.layout import LifetimeFolder, RunFolder
 from perdure.store.log import Lifetime, LifetimeLog
 from perdure.store.plain import clipped
@@ -89,7 +89,7 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
         session = {"started": time.time(), "argv": sys.argv, "commit": len(log.commits)}
         # The last sign of life of the session before: with it, time spent can be told from pauses.
         session["previous_end"] = folder.last_sign()
-        session["video"] = plan.films(job)
+        session["video"] = plan.records(job)
         folder.write_session(log.session, {**session, **provenance(), "notes": notes})
         folder.clear_error()
         try:
@@ -112,13 +112,13 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
 def _live(plan: Plan, job: Job, log: LifetimeLog, beat: Callable[[], None] | None) -> None:
     config, folder = plan.config(job), log.folder
     agent = plan.make_agent(job.agent, config.setup())
-    recorder = filming = None
-    if plan.films(job):
+    recorder = videos = None
+    if plan.records(job):
         start = log.position["exp"] if log.position else 0
-        filming = Filming(films_expected(config.curriculum))
+        videos = VideoProgress(videos_expected(config.curriculum))
         shown = moments(config.curriculum)
-        recorder = Recorder(folder, config.suites, start, say, filming, shown)
-    progress = Progress(config.curriculum, folder, filming, config.measure)
+        recorder = Recorder(folder, config.suites, start, say, videos, shown)
+    progress = Progress(config.curriculum, folder, videos, config.measure)
     repeater = Repeater(config)
     gate = None
     if plan.pruning:

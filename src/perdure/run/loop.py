@@ -380,7 +380,7 @@ class LifetimeLoop:
         if self.adapted:
             position["adapted"] = list(self.adapted.items())
         if self.recorder is not None:
-            self.log.show(self.pending)  # Films take their time.
+            self.log.show(self.pending)  # Videos take their time.
             self.recorder.save(self.exp, lambda: self.beat(runner, done=runner is None))
         self.log.commit(self.pending, saved, position, done=runner is None)
         self.pending = []

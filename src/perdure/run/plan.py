@@ -62,10 +62,10 @@ class Plan:
     builder: Any = None
     """The curriculum, or the function that makes it, where it is given as a Python object."""
     video: bool = False
-    """Whether to film evaluation episodes. Rows do not depend on it, so it is no part of the
+    """Whether to record evaluation episodes. Rows do not depend on it, so it is no part of the
     specification."""
-    filmed: int = 0
-    """Of each agent, so many lifetimes are filmed, and no experts; all where it is 0."""
+    recorded: int = 0
+    """Of each agent, so many lifetimes are recorded, and no experts; all where it is 0."""
     pruning: bool = False
     """Whether lifetimes are broken off where the sweep they belong to says so."""
     mix_code: bool = False
@@ -189,14 +189,15 @@ class Plan:
             "fingerprint": curriculum.fingerprint,
         }
 
-    def films(self, job: Job) -> bool:
-        """Whether a lifetime's evaluations are filmed."""
-        first = not job.expert and job.seed < self.spec.seed + self.filmed
-        return self.video and (first or not self.filmed)
+    def records(self, job: Job) -> bool:
+        """Whether a lifetime's evaluations are recorded."""
+        first = not job.expert and job.seed < self.spec.seed + self.recorded
+        return self.video and (first or not self.recorded)
 
     def command(self, job: Job) -> list[str]:
         """The command that runs one lifetime anywhere that sees the run's folder."""
-        flags = {"--video": self.films(job), "--mix-code": self.mix_code, "--pruning": self.pruning}
+        video = self.records(job)
+        flags = {"--video": video, "--mix-code": self.mix_code, "--pruning": self.pruning}
         more = [flag for flag, given in flags.items() if given]
         if self.eval_workers > 1:
             more.append(f"--eval-workers={self.eval_workers}")

@@ -1,4 +1,4 @@
-"""A trained agent once more on a task: its score, and a film of it."""
+"""A trained agent once more on a task: its score, and a video of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Played:
     saved: SavedAgent
     task: Task
     rows: list[Row]
-    film: Path | None
+    video: Path | None
 
     def mean(self, measure: str) -> float:
         """The mean of a measure over episodes, or over examples; NaN if there is none."""
@@ -47,16 +47,16 @@ def play(
     task: str = "",
     episodes: int = 1,
     out: Path | None = None,
-    film: bool = True,
+    video: bool = True,
     note: Callable[[str], None] = print,
 ) -> Played:
     """Evaluate a trained agent on a task: any whose spaces are those it was trained with.
 
-    The episodes are those that its lifetime was evaluated on. The first is filmed into ``out``
+    The episodes are those that its lifetime was evaluated on. The first is recorded into ``out``
     (``AGENT--TASK.mp4``) if the task can be seen; of a task that has only data, all held-out data are
     gone through.
     """
-    if film:
+    if video:
         encoder()
     saved = saved_agent(which)
     life = lifetime_of(saved)
@@ -76,14 +76,14 @@ def play(
     with tempfile.TemporaryDirectory(prefix="perdure-play-") as temporary:
         folder = RunFolder(temporary).lifetime(job_of(info.agent, info.seed))
         recorder = None
-        if film and not exposure.on_data:
+        if video and not exposure.on_data:
             recorder = Recorder(folder, config.suites, 0, note)
         with LifetimeLog(folder.path, info.agent, info.seed) as log:
             LifetimeLoop(config, made, log, Services(recorder=recorder)).run()
             if recorder is not None:
                 recorder.close()
         rows = Lifetime.read(folder.path).rows()
-        shown = _film(folder, out or Path(f"{info.agent}--{task_slug(chosen.id)}.mp4"), note)
+        shown = _video(folder, out or Path(f"{info.agent}--{task_slug(chosen.id)}.mp4"), note)
     return Played(saved, chosen, rows, shown)
 
 
@@ -113,13 +113,13 @@ def _exposure(curriculum: Curriculum, task: Task, episodes: int) -> Exposure:
     return Exposure(task, 1, "epochs") if data == {True} else Exposure(task, episodes)
 
 
-def _film(folder: LifetimeFolder, out: Path, note: Callable[[str], None]) -> Path | None:
-    """The film of the first episode, at its place; None if there is none."""
-    index = folder.films() or {"films": [], "notes": {}}
+def _video(folder: LifetimeFolder, out: Path, note: Callable[[str], None]) -> Path | None:
+    """The video of the first episode, at its place; None if there is none."""
+    index = folder.videos() or {"videos": [], "notes": {}}
     for why in index["notes"].values():
         note(why)
-    for entry in index["films"]:
+    for entry in index["videos"]:
         if entry["which"] == "first":
-            write_output(out, folder.film(entry["file"]))
+            write_output(out, folder.video(entry["file"]))
             return out
     return None

@@ -1,6 +1,6 @@
 """Do environments repeat? At its end a lifetime plays a few of its episodes again.
 
-Resuming, films and every claim that a result can be had again rest on one promise: the same seed and
+Resuming, videos and every claim that a result can be had again rest on one promise: the same seed and
 the same actions give the same episode. What the loop keeps anyway, an episode's actions, return and
 length, and its last observation are enough to see whether it is kept. It takes no more than ``SHARE``
 of the lifetime's steps and time, or a few steps of a short one (``SOME``), but one episode of at most

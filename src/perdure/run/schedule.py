@@ -90,7 +90,7 @@ class StepCost:
     grows: float
     """Bytes a step."""
     fixed: float
-    """Bytes whatever its length: the last checkpoints, films."""
+    """Bytes whatever its length: the last checkpoints, videos."""
     source: Path
     """The run it was measured in."""
 

@@ -55,7 +55,7 @@ def evaluate_split(
         "number": place.number,
         "phase": place.phase,
         "block": place.block.to_json(),
-        "films": loop.recorder is not None,
+        "videos": loop.recorder is not None,
         "repeats": loop.repeater is not None,
         "adapted": list(loop.adapted.items()),
     }
@@ -77,7 +77,7 @@ def evaluate_again(
 ) -> None:
     """Evaluate a group in this process, of which so many steps and rows were ``told`` before: they came
     from a process that evaluated it elsewhere, and there is no episode to go on with."""
-    films, repeats = loop.recorder is not None, loop.repeater is not None
-    inner = TranscribingLoop(loop.config, loop.agent, films, repeats, loop.adapted, loop.beat)
+    videos, repeats = loop.recorder is not None, loop.repeater is not None
+    inner = TranscribingLoop(loop.config, loop.agent, videos, repeats, loop.adapted, loop.beat)
     transcript = inner.visit(loop.state, group, enters, leaves)
     TranscriptRunner(loop, group, transcript, told).run()

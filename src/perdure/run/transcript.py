@@ -2,7 +2,7 @@
 
 Evaluation leaves no trace in the agent, its episodes have addresses, and so have the agent's draws in it.
 So a task may be evaluated anywhere, in any order: what it gave is a :class:`Transcript`, and
-:class:`TranscriptRunner` gives the loop the rows, commits and films that it would have had by playing itself.
+:class:`TranscriptRunner` gives the loop the rows, commits and videos that it would have had by playing itself.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Transcript:
     """What the evaluation of one group gave, in order.
 
     Events are lists of plain values, of which the first says what it was: ``count`` (steps, slots), ``row``,
-    ``seen`` (an episode that may be played again) and ``film`` (one that may be filmed). Of these two,
+    ``seen`` (an episode that may be played again) and ``video`` (one that may be recorded). Of these two,
     ``arrays`` hold the actions and the last observation, by number.
     """
 
@@ -53,13 +53,13 @@ class TranscribingLoop:
         self,
         config: LifetimeConfig,
         agent: Agent,
-        films: bool,
+        videos: bool,
         repeats: bool,
         adapted: LastTrials,
         beat: Callable[[Runner], None],
     ) -> None:
         self.config, self.agent, self.adapted, self._beat = config, agent, adapted, beat
-        self.recorder: Any = _Writer(self, "film") if films else None
+        self.recorder: Any = _Writer(self, "video") if videos else None
         self.repeater: Any = _Writer(self, "seen") if repeats else None
         self.observer = Observer(config.observation_space, "environment")
         self.next_beat = 0.0
@@ -119,7 +119,7 @@ class TranscribingLoop:
 
 
 class _Writer:
-    """Takes the place of a recorder of films, or of a repeater."""
+    """Takes the place of a recorder of videos, or of a repeater."""
 
     def __init__(self, loop: TranscribingLoop, what: str) -> None:
         self.loop, self.what = loop, what
@@ -198,7 +198,7 @@ class TranscriptRunner:
     def _episode(
         self, what: str, name: str, task: Mapping[str, Any], address: Any, *values: Any
     ) -> None:
-        """An episode for the films, or to be played again."""
+        """An episode for the videos, or to be played again."""
         mine = {
             key[len(name) + 1 :]: array
             for key, array in self.transcript.arrays.items()
@@ -209,7 +209,7 @@ class TranscriptRunner:
         ended = EndedEpisode(*here, actions, *values)
         recorder: Recorder | None = self.loop.recorder
         repeater: Repeater | None = self.loop.repeater
-        if what == "film" and recorder is not None:
+        if what == "video" and recorder is not None:
             recorder.on_episode_end(ended)
         elif what == "seen" and repeater is not None:
             observer = Observer(self.loop.config.observation_space, "environment")

@@ -26,7 +26,9 @@ from perdure.cli.group import ExecutionFlags, eval_workers, main
 @click.option("--executor", help="serial | processes[,workers=N,deadline=S,retries=N].")
 @eval_workers
 @click.option("--out", "-o", default="", help="Folder of the run (runs/eval-SUITE-PROTOCOL).")
-@click.option("--video", is_flag=True, help="Film the first, best and worst episode of each task.")
+@click.option(
+    "--video", is_flag=True, help="Record the first, best and worst episode of each task."
+)
 @click.option(
     "--preflight/--no-preflight", default=True, help="Check conventions before the first episode."
 )

@@ -36,9 +36,9 @@ def _running(command: Any) -> Any:
 @_running
 @click.option("--experts/--no-experts", default=None, help="Also run the single-task experts.")
 @click.option("--video", is_flag=True,
-              help="Film evaluations: before and after learning, at the end, best and worst.")  # fmt: skip
-@click.option("--films", type=click.IntRange(1), metavar="N",
-              help="Film N lifetimes of each agent alone, and no experts.")  # fmt: skip
+              help="Record evaluations: before and after learning, at the end, best and worst.")  # fmt: skip
+@click.option("--videos", type=click.IntRange(1), metavar="N",
+              help="Record N lifetimes of each agent alone, and no experts.")  # fmt: skip
 @click.option("--mix-code", is_flag=True, help="Also if code changed since earlier lifetimes.")
 @click.option("--debug", is_flag=True,
               help="Print tracebacks; with --executor serial, open a debugger where it fails.")  # fmt: skip

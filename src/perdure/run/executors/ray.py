@@ -174,7 +174,7 @@ class _Driver:
                 node, soft=False
             )
         plan = self.plan
-        names = ("video", "filmed", "mix_code", "pruning", "eval_workers")
+        names = ("video", "recorded", "mix_code", "pruning", "eval_workers")
         flags = {name: getattr(plan, name) for name in names}
         patience = {"deadline": self.options.deadline, "retries": self.options.retries}
         args = (
