@@ -16,8 +16,8 @@ SHOWN = 3
 
 @contextmanager
 def traced(folder: LifetimeFolder) -> Iterator[None]:
-    """A crash inside this block leaves word in the lifetime's folder. Where somebody has turned the
-    fault handler on already, it stays as it is."""
+    """A crash inside this block leaves word in the lifetime's folder. If the fault handler is on
+    already, it stays as it is."""
     file = None if faulthandler.is_enabled() else folder.open_crash()
     if file is None:
         yield

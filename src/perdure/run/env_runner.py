@@ -39,7 +39,7 @@ class EnvRunner:
         self.guard = action_guard(job.action_space, type(self.agent).__name__)
         method = "learn" if self.learning else "observe"
         self.taking = getattr(type(self.agent), method) is not getattr(Agent, method)
-        """Whether the agent cares what happened; one that only acts is told nothing."""
+        """Whether the agent takes transitions; one that only acts gets none."""
         suites = [job.suites[e.task.suite] for e in exposures]
         adapted = adapted_trials({} if self.learning else loop.adapted, exposures, n)
         self.budgets = [

@@ -87,7 +87,7 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
         if log.done:
             return
         session = {"started": time.time(), "argv": sys.argv, "commit": len(log.commits)}
-        # The last sign of life of the session before: with it, time spent can be told from pauses.
+        # The last sign of life of the session before: with it, time spent can be distinguished from pauses.
         session["previous_end"] = folder.last_sign()
         session["video"] = plan.records(job)
         folder.write_session(log.session, {**session, **provenance(), "notes": notes})
@@ -144,7 +144,7 @@ def _live(plan: Plan, job: Job, log: LifetimeLog, beat: Callable[[], None] | Non
 
 
 def _described(folder: LifetimeFolder) -> tuple[dict[str, Any] | None, list[str]]:
-    """A lifetime's description. One that is damaged is as good as none, with a note: it is made anew
+    """A lifetime's description. One that is damaged is as good as none, with a note: it is made again
     from the specification, and the rows tell whose they are."""
     try:
         return folder.description(), []
@@ -168,7 +168,7 @@ def finished(plan: Plan, job: Job) -> bool:
         owner = (job.agent, job.seed, job.expert)
         return not Lifetime.read(folder.path, verify=True, owner=owner).notes
     except StoreError:
-        return False  # Whoever runs it will find the same, and mend it or say it.
+        return False  # Running it finds the same, and repairs or reports it.
 
 
 def write_error(folder: LifetimeFolder, error: BaseException | str, trace: str = "") -> None:

@@ -40,7 +40,7 @@ SHOW = 5.0
 SHARE = 0.01
 """Of the time, at most, to show rows that are not committed yet."""
 LONGEST = 60.0
-"""Seconds between two such looks at most, whatever they take."""
+"""Seconds between two such looks at most, however long one takes."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class LifetimeLoop:
         self.adapted: LastTrials = {}
         self.next_beat = self.next_show = 0.0
         self._counts = self.gate is not None or config.curriculum.generate is not None
-        """Whether anybody asks for the results so far."""
+        """Whether the gate or the curriculum uses the results so far."""
         self.results = RunningResults(log.committed_rows() if self._counts else ())
 
     # What runners ask for.

@@ -37,7 +37,7 @@ later is played first: where an episode depends on those before it, they differ.
 MOST = 16
 """Episodes kept."""
 TOLD = 5
-"""Differences that are told in words."""
+"""Differences that are described."""
 
 
 class Repeater:
@@ -111,7 +111,7 @@ class Repeater:
             finally:
                 envs.close(quietly=True)
         except Exception as error:
-            # Whatever the environment raises: the lifetime is over, and it went well.
+            # Any error of the environment's: the lifetime is over, and it went well.
             words = f"{type(error).__name__}: {error}"[:200]
             out += [f"it raised {words}"] * (len(chosen) - len(out))
         return out

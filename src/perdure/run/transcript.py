@@ -1,4 +1,4 @@
-"""What happened in an evaluation, written down where it was played and told to the lifetime's loop later.
+"""What happened in an evaluation, written down where it was played and passed to the lifetime's loop later.
 
 Evaluation leaves no trace in the agent, its episodes have addresses, and so have the agent's draws in it.
 So a task may be evaluated anywhere, in any order: what it gave is a :class:`Transcript`, and
@@ -139,10 +139,10 @@ def runner_for(loop: Loop, place: Place, group: Sequence[Exposure]) -> Runner:
 
 
 class TranscriptRunner:
-    """A runner that plays nothing: it tells the loop what a transcript says.
+    """A runner that plays nothing: it passes on to the loop what a transcript says.
 
     The loop commits after the same rows as if it had played. It has no environments to save then, only
-    how much was told: who resumes evaluates the group again, and passes over that much.
+    how much was passed on: a lifetime that resumes evaluates the group again, and skips that much.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class TranscriptRunner:
         self.over = False
 
     def run(self) -> None:
-        """Tell everything."""
+        """Pass everything on."""
         for what, *values in self.transcript.events:
             if what == "count":
                 self._count(*values)
@@ -216,11 +216,11 @@ class TranscriptRunner:
             repeater.on_episode_end(replace(ended, last=observer.unpack(mine)))
 
     def save(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """How much was told."""
+        """How much was passed on."""
         return {"told": [self.steps, self.rows], "over": self.over}, {}
 
     def restore(self, position: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
-        """Pass over what was told before."""
+        """Skip what was passed on before."""
         self.skip_steps, self.skip_rows = position["told"]
 
     @property

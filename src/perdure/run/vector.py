@@ -265,11 +265,11 @@ class Environments:
         return [self.observer.admit(obs, where) for obs in seen], *rest  # type: ignore[return-value]
 
     def skips(self) -> bool:
-        """Whether some of them need not draw what nobody looks at."""
+        """Whether some of them need not draw observations that are not looked at."""
         return any(hasattr(part, "skip_pictures") for part in self.parts)
 
     def skip(self, slots: Sequence[int], skipped: Sequence[bool] | Array) -> None:
-        """Of these slots, those whose next observations nobody looks at; for the next step alone."""
+        """Of these slots, those whose next observations are not looked at; for the next step alone."""
         for number, part in enumerate(self.parts):
             skip_pictures = getattr(part, "skip_pictures", None)
             if skip_pictures is not None:

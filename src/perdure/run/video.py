@@ -155,7 +155,7 @@ class Recorder:
                     found = _episode(entry)
                     self.kept.setdefault((found.task, found.params), {})[entry["which"]] = found
         except (TypeError, KeyError, ValueError, AttributeError) as e:
-            # No row depends on videos: what is there is made anew, as far as it is seen again.
+            # No row depends on videos: they are made again, of episodes that are played from here on.
             self.kept.clear()
             self.note(f"{self.folder.videos_in} is not an index of videos ({e!r}), and begun again")
             return
@@ -238,7 +238,7 @@ class Recorder:
             self.notes[e.task] = str(error)
             return e
         except Exception as error:
-            # Whatever a simulator's renderer raises: no video, and the lifetime goes on.
+            # Any error of a simulator's renderer: no video, and the lifetime goes on.
             self.close()
             self.notes[e.task] = f"{e.task} is not recorded: {type(error).__name__}: {error}"
             self.note(self.notes[e.task])

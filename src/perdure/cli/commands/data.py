@@ -113,7 +113,7 @@ def record(suite: str, protocol: str, changes: tuple[str, ...], **flags: Any) ->
     "--fps", type=click.IntRange(1, 1000), help="Steps a second, where SOURCE does not say."
 )
 def convert(source: Path, out: str, **flags: Any) -> None:
-    """Write the dataset in folder SOURCE anew into folder OUT: LeRobot's, Minari's, RLDS and
+    """Write the dataset in folder SOURCE again into folder OUT: LeRobot's, Minari's, RLDS and
     demonstrations in HDF5 (perdure demos) are read."""
     from perdure.cli import evaluating
 

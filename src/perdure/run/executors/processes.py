@@ -141,7 +141,7 @@ class Processes:
         worker.output.close()
         # What an environment calls in a worker may end it with any exit code: only the log says
         # that a lifetime is done, and only the worker's own words that it has failed.
-        # Once it is, whatever ends the worker does no harm.
+        # Once it is, the worker may end in any way without harm.
         if code != 1 and worker.folder.status() == "done":
             return Outcome(worker.job, "done"), False
         if code == 1 and failure:
@@ -160,7 +160,7 @@ def _to_the_terminal(line: str) -> None:
 
 
 def _kill(worker: _Worker) -> None:
-    """End a worker and everything in its session, whatever state it is in."""
+    """End a worker and everything in its session, in any state."""
     try:
         os.killpg(worker.process.pid, signal.SIGKILL)
     except ProcessLookupError:
