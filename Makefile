@@ -11,7 +11,7 @@ $(READY): pyproject.toml constraints.txt scripts/setup.sh
 
 demo: $(READY)
 	@$(BIN)/perdure run demo-experts.toml --quiet
-	@$(BIN)/perdure run demo.toml --films 1
+	@$(BIN)/perdure run demo.toml --videos 1
 	@$(BIN)/perdure report runs/demo --ste runs/demo-experts
 
 # The tests compare with the real l2logger, l2metrics, openpi-client, vla-eval and Minari, in environments of their own.

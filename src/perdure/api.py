@@ -81,7 +81,7 @@ def experiment(
     several of these, or a mapping from labels to them. Classes, functions and curricula given as objects
     run in this process (``executor="serial"``); names may also run side by side.
 
-    ``video`` films some evaluation episodes. ``mix_code`` goes on where code has changed since earlier
+    ``video`` records some evaluation episodes. ``mix_code`` goes on where code has changed since earlier
     lifetimes, which is an error otherwise. ``eval_workers`` processes share the evaluations of each lifetime:
     the rows are the same. ``progress`` shows how far it is, by default in terminals and
     notebooks. The other keys are those of :class:`~perdure.run.spec.RunSpec`: ``lifetimes``, ``seed``,
@@ -338,11 +338,11 @@ class Run(stored.Run):
     @checks_keywords
     def report(self, out: str | Path | None = None, *, title: str | None = None) -> Path:
         """One HTML file that opens anywhere, offline (``RUN/_report.html``)."""
-        from perdure.show.pictures import films_and_pictures
+        from perdure.show.pictures import videos_and_pictures
         from perdure.show.report import write_page
 
         study, target = self._study(), Path(out or output_beside(self.path, REPORT))
-        return write_page(study, target, title=title, sections=films_and_pictures(study))
+        return write_page(study, target, title=title, sections=videos_and_pictures(study))
 
     def _study(self) -> Any:
         from perdure.show.report import load

@@ -98,7 +98,7 @@ def test_a_dead_unit_is_made_new_and_nothing_that_was_known_changes(strategy: st
         first.weight[2], first.bias[2] = 0.0, -1.0
     batch = rows_for(agent)
     agent.strategy.extend(batch)
-    for k in agent.learner.optimizer.kept.values():
+    for k in agent.learner.optimizer.buffers.values():
         k.fill_(1.0)
     before = agent.learner.predict(batch).detach().clone()
     alive = first.weight[0].detach().clone()
@@ -108,7 +108,7 @@ def test_a_dead_unit_is_made_new_and_nothing_that_was_known_changes(strategy: st
     assert agent.learner.net[1].weight[:, 2].abs().max() == 0
     assert torch.equal(first.weight[0], alive)
     assert torch.allclose(agent.learner.predict(batch), before), "it gave nothing before either"
-    mean = agent.learner.optimizer.kept["mean"]
+    mean = agent.learner.optimizer.buffers["mean"]
     part = agent.learner.optimizer.part_of(mean, first.weight)
     assert part[2].abs().max() == 0 and part[0].min() == 1
 

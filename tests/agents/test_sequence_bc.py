@@ -212,7 +212,7 @@ def test_each_task_begins_with_a_new_optimiser_and_the_rate_falls_over_its_block
         agent.enter(ctx(0, 1, event=event))
     assert agent.optimizer.steps == 5
     agent.enter(ctx(1, 1, event="task"))
-    assert agent.optimizer.steps == 0 and not agent.optimizer.kept["mean"].any()
+    assert agent.optimizer.steps == 0 and not agent.optimizer.buffers["mean"].any()
 
 
 def test_what_does_not_fit_is_refused_in_words():

@@ -130,7 +130,7 @@ def test_debug_prints_the_traceback_of_any_error(tmp_path):
     assert "Traceback" not in plain.stderr and "Traceback" in debug.stderr
 
 
-def test_progress_counts_filming(tmp_path, monkeypatch):
+def test_progress_counts_recording(tmp_path, monkeypatch):
     pytest.importorskip("imageio_ffmpeg")
     pytest.importorskip("pygame")
     signs = []
@@ -140,7 +140,7 @@ def test_progress_counts_filming(tmp_path, monkeypatch):
     )
     out = str(tmp_path / "x")
     perdure.experiment("gym/cartpole,learn=2", "random", video=True, executor="serial", out=out)
-    filmed = [s for s in signs if s["kind"] == "film"]
-    assert filmed and all(s["fraction"] < 1 and s["eta"] > 0 for s in filmed)
-    assert {s["task"] for s in filmed} == {"gym/CartPole-v1"}
+    recorded = [s for s in signs if s["kind"] == "video"]
+    assert recorded and all(s["fraction"] < 1 and s["eta"] > 0 for s in recorded)
+    assert {s["task"] for s in recorded} == {"gym/CartPole-v1"}
     assert signs[-1]["fraction"] == 1.0

@@ -12,7 +12,7 @@ from test_cli import perdure
 
 
 @pytest.fixture(scope="module")
-def filmed(tmp_path_factory):
+def recorded(tmp_path_factory):
     out = tmp_path_factory.mktemp("report") / "run"
     done = perdure(
         "run", "toy/compass,steps=100,episodes=3", "--agent", "q", "--lifetimes", "2", "--out",
@@ -22,61 +22,63 @@ def filmed(tmp_path_factory):
     return out
 
 
-def test_report_with_films_and_figures(filmed, tmp_path):
+def test_report_with_videos_and_figures(recorded, tmp_path):
     page, figures = tmp_path / "r.html", tmp_path / "figures"
-    done = perdure("report", str(filmed), "--out", str(page), "--figures", str(figures))
+    done = perdure("report", str(recorded), "--out", str(page), "--figures", str(figures))
     assert done.returncode == 0, done.stderr
     text = page.read_text()
     assert f"report: {page}" in done.stdout and "toy/compass" in text
-    index = json.loads((filmed / "q/0/_video/index.json").read_text())
+    index = json.loads((recorded / "q/0/_video/index.json").read_text())
     # First, best and worst of three tasks, and each before, right after learning, later and at the end.
-    whiches = [film["which"] for film in index["films"]]
+    whiches = [video["which"] for video in index["videos"]]
     assert [whiches.count(w) for w in ("first", "best", "worst")] == [3, 3, 3]
     assert [whiches.count(w) for w in ("before", "learned", "later", "end")] == [3, 3, 0, 2]
     # An episode that is the first and the best is there once.
-    files = {film["file"] for film in index["films"]}
+    files = {video["file"] for video in index["videos"]}
     assert text.count('src="data:video/mp4;base64,') == len(files)
     assert "http://" not in re.sub(r"http://www\.w3\.org\S*", "", text) and "https://" not in text
     assert {p.suffix for p in figures.iterdir()} == {".pdf", ".svg", ".png", ".csv"}
 
 
-def test_the_report_lies_in_the_run_unless_told_otherwise(filmed):
-    done = perdure("report", str(filmed))
-    assert done.returncode == 0 and (filmed / "_report.html").is_file()
-    assert perdure("check", str(filmed)).returncode == 0
+def test_the_report_lies_in_the_run_unless_told_otherwise(recorded):
+    done = perdure("report", str(recorded))
+    assert done.returncode == 0 and (recorded / "_report.html").is_file()
+    assert perdure("check", str(recorded)).returncode == 0
 
 
-def test_films_beside_the_index_alone(filmed, tmp_path):
+def test_videos_beside_the_index_alone(recorded, tmp_path):
     """An index that names a file elsewhere gets nothing from there."""
     import shutil
 
     run = tmp_path / "copy"
-    shutil.copytree(filmed, run)
+    shutil.copytree(recorded, run)
     index = run / "q/0/_video/index.json"
     found = json.loads(index.read_text())
-    found["films"][0]["file"] = "../../../_meta/spec.json"
+    found["videos"][0]["file"] = "../../../_meta/spec.json"
     index.write_text(json.dumps(found))
     assert perdure("report", str(run)).returncode == 0
-    files = {film["file"] for film in found["films"][1:]}
+    files = {video["file"] for video in found["videos"][1:]}
     assert (run / "_report.html").read_text().count('src="data:video/mp4;base64,') == len(files)
 
 
-def test_leaderboard(filmed, tmp_path):
+def test_leaderboard(recorded, tmp_path):
     page = tmp_path / "board.html"
-    done = perdure("leaderboard", str(filmed.parent), "--html", str(page))
+    done = perdure("leaderboard", str(recorded.parent), "--html", str(page))
     assert done.returncode == 0, done.stderr
     assert "summary.final" in done.stdout and "<table" in page.read_text()
 
 
-def test_tensorboard(filmed, tmp_path):
-    done = perdure("export", str(filmed), "--format", "tensorboard", "--out", str(tmp_path / "tb"))
+def test_tensorboard(recorded, tmp_path):
+    done = perdure(
+        "export", str(recorded), "--format", "tensorboard", "--out", str(tmp_path / "tb")
+    )
     assert done.returncode == 0, done.stderr
     assert list((tmp_path / "tb").rglob("*tfevents*"))
 
 
-def test_view_serves_until_stopped(filmed):
+def test_view_serves_until_stopped(recorded):
     server = subprocess.Popen(
-        [sys.executable, "-m", "perdure", "view", str(filmed)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "perdure", "view", str(recorded)], stdout=subprocess.PIPE, text=True
     )
     try:
         url = server.stdout.readline().split()[0]

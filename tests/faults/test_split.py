@@ -102,7 +102,7 @@ def test_from_every_commit_with_and_without_other_processes(alone: Path, tmp_pat
     assert rows[0]["rows"] == rows[1]["rows"] and rows[0]["files"] == rows[1]["files"]
 
 
-def test_data_generated_blocks_and_films(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_generated_blocks_and_videos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # All data of the toy suite are variants of one task, which are not split: let them be.
     monkeypatch.setattr(split, "visits", lambda groups: [[place.group] for place, _ in groups])
     for k, keys in enumerate(
@@ -117,12 +117,12 @@ def test_data_generated_blocks_and_films(tmp_path: Path, monkeypatch: pytest.Mon
         same_rows(two, one)
         journal = LifetimeFolder(Run(two).lifetimes()[0].path).journal()
         assert any("told" in c.position["inner"] for c in journal.commits)
-    one, two = tmp_path / "film/one", tmp_path / "film/two"
+    one, two = tmp_path / "video/one", tmp_path / "video/two"
     for out, workers in ((one, 1), (two, 2)):
         plan = plan_of(out, WIDE, agents=["random"], envs=2)
         done(execute(plan, video=True, eval_workers=workers))
-    films = [Run(r).folder.lifetime("random/0").films() for r in (one, two)]
-    assert films[0] == films[1] and films[0] is not None and len(films[0]["films"]) > 8
+    videos = [Run(r).folder.lifetime("random/0").videos() for r in (one, two)]
+    assert videos[0] == videos[1] and videos[0] is not None and len(videos[0]["videos"]) > 8
 
 
 def test_memory_of_a_block_is_not_split(tmp_path: Path) -> None:

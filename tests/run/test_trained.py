@@ -69,15 +69,15 @@ def test_the_agent_of_any_commit_in_one_call(corners):
             corners.agent(**wrong)
 
 
-def test_play_gives_the_score_of_the_last_evaluation_and_a_film(corners, tmp_path):
+def test_play_gives_the_score_of_the_last_evaluation_and_a_video(corners, tmp_path):
     table = corners.rows().to_pandas()
     mine = table[(table.agent == "q") & (table.lifetime == 0) & (table.task == "toy/goal-nw")]
     last = mine[mine.block == mine.block.max()]["return"].mean()
-    film = tmp_path / "film.mp4"
-    done = command("play", corners.path, "-a", "q", "-t", "toy/goal-nw", "-n", 3, "-o", film)
+    video = tmp_path / "video.mp4"
+    done = command("play", corners.path, "-a", "q", "-t", "toy/goal-nw", "-n", 3, "-o", video)
     assert done.exit_code == 0 and "episode 2: return" in done.output, done.output
     assert f"return {last:.6g}, success" in done.output
-    assert film.read_bytes()[4:8] == b"ftyp"
+    assert video.read_bytes()[4:8] == b"ftyp"
     done = command("play", corners.path, "-a", "q", "--no-film")
     assert done.exit_code == 2 and "toy/goal-ne, toy/goal-sw, toy/goal-nw" in done.output
     done = command("play", corners.path, "-a", "q", "-t", "toy/reach", "--no-film")

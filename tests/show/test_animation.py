@@ -1,4 +1,4 @@
-"""A looping picture of what was kept, from the films of a run; and films that show the life of a task."""
+"""A looping picture of what was kept, from the videos of a run; and videos that show the life of a task."""
 
 import io
 import json
@@ -9,7 +9,7 @@ from PIL import Image
 
 import perdure
 from perdure.cli.main import PURPOSES, main
-from perdure.run.video import films_expected, moments
+from perdure.run.video import moments, videos_expected
 from perdure.types import Curriculum, Exposure, Task, evaluate, learn
 
 
@@ -25,7 +25,7 @@ def run(tmp_path_factory):
         "random",
         "-n",
         "2",
-        "--films",
+        "--videos",
         "1",
     ]
     done = CliRunner().invoke(main, [*args, "--executor", "serial", "-o", str(out), "-q"])
@@ -50,17 +50,17 @@ def test_the_moments_of_a_tasks_life():
     assert found["toy/d"] == {0: "before", 8: "learned"}
     # A task that is learned again: what counts is the last time.
     assert moments(life("aba"))["toy/a"] == {0: "before", 6: "learned"}
-    assert films_expected(life("ab")) == 2 * 3 + 2 + 1
+    assert videos_expected(life("ab")) == 2 * 3 + 2 + 1
 
 
-def test_only_some_lifetimes_are_filmed(run):
+def test_only_some_lifetimes_are_recorded(run):
     assert (run / "q/0/_video/index.json").exists() and not (run / "q/1/_video").exists()
-    films = json.loads((run / "q/0/_video/index.json").read_text())["films"]
-    own = {f["which"]: f for f in films if f["task"] == "toy/goal-ne"}
+    videos = json.loads((run / "q/0/_video/index.json").read_text())["videos"]
+    own = {f["which"]: f for f in videos if f["task"] == "toy/goal-ne"}
     assert own["before"]["block"] == 0 and own["learned"]["block"] == 2 and own["end"]["block"] == 6
     # The same episode at each moment.
     assert len({own[w]["seed"] for w in ("before", "learned", "end")}) == 1
-    assert all(f["frames"] / f["fps"] >= 2.9 for f in films), "too short to be followed"
+    assert all(f["frames"] / f["fps"] >= 2.9 for f in videos), "too short to be followed"
 
 
 def test_the_animation_loops_and_is_small(run, tmp_path):
@@ -76,12 +76,12 @@ def test_the_animation_loops_and_is_small(run, tmp_path):
     assert wrong.exit_code == 2
 
 
-def test_an_animation_needs_films(tmp_path):
+def test_an_animation_needs_videos(tmp_path):
     bare = perdure.experiment(
         "toy/compass,steps=20,episodes=1", ["q"], out=str(tmp_path / "bare"), executor="serial"
     )
     done = CliRunner().invoke(main, ["animate", str(bare.path), "-o", str(tmp_path / "x.gif")])
-    assert done.exit_code == 2 and "--films 1" in done.output
+    assert done.exit_code == 2 and "--videos 1" in done.output
 
 
 def test_commands_are_listed_by_purpose():

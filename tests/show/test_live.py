@@ -239,7 +239,7 @@ def test_at_80_columns_nothing_wraps_whatever_the_names(run):
     ):
         cut_journal(run.path / f"q/{k}", 0)
         LifetimeFolder(run.path / f"q/{k}").write_progress(
-            {"kind": "film", "films": "12/30", "task": doing, "block": 98, "blocks": 120,
+            {"kind": "video", "videos": "12/30", "task": doing, "block": 98, "blocks": 120,
              "fraction": 0.5, "eta": 359_999.0, "score": -1234.5, "measure": "a_long_measure_of_one"}
         )  # fmt: skip
     long = f"{'very-' * 8}long/0"
@@ -251,7 +251,7 @@ def test_at_80_columns_nothing_wraps_whatever_the_names(run):
     table = lines[next(i for i, line in enumerate(lines) if line.startswith("lifetime")) :]
     rows = {line.split()[0]: line for line in table if line[:2] == "q/"}
     assert sorted(rows) == ["q/0", "q/1", "q/2"] and all(len(line) <= 80 for line in lines)
-    assert "filming 12/30 a-task" in rows["q/0"] and "filming 12/30 goal-ne" in rows["q/1"]
+    assert "recording 12/30 a-task" in rows["q/0"] and "recording 12/30 goal-ne" in rows["q/1"]
     assert "success" in rows["q/2"]
     # The clock is whole, on a line of its own where it does not fit.
     assert any("elapsed" in line and "ETA" in line for line in lines)

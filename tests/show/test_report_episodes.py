@@ -1,4 +1,4 @@
-"""Single episodes: where they come from, which have films, and how a reader gets to them."""
+"""Single episodes: where they come from, which have videos, and how a reader gets to them."""
 
 import base64
 
@@ -8,19 +8,19 @@ from browser import opened
 from report_runs import make_run
 
 from perdure import registry
-from perdure.show.films import films
 from perdure.show.report import data, episodes, load, render
+from perdure.show.videos import videos
 from perdure.store.layout import LifetimeFolder
 
-FIRST, SECOND = b"the first film", b"a film of another lifetime"
+FIRST, SECOND = b"the first video", b"a video of another lifetime"
 
 
-def film(folder, exp, task, data, which="before"):
-    """One film, as a recorder leaves it."""
+def video(folder, exp, task, data, which="before"):
+    """One video, as a recorder leaves it."""
     name = f"{task.replace('/', '--')}-{exp:08d}.mp4"
     entry = {"which": which, "task": task, "exp": exp, "block": 0, "steps": 10, "return": 0.0}
-    folder.write_film(name, data)
-    folder.write_films({"films": [{**entry, "file": name, "success": 1.0}]}, {name})
+    folder.write_video(name, data)
+    folder.write_videos({"videos": [{**entry, "file": name, "success": 1.0}]}, {name})
     return name
 
 
@@ -28,8 +28,8 @@ def film(folder, exp, task, data, which="before"):
 def run(tmp_path_factory):
     path = make_run(tmp_path_factory.mktemp("episodes") / "run", seeds=(0, 1))
     # exp 6 is the second episode of toy/b before any learning: 5 of toy/a come first.
-    film(LifetimeFolder(path / "good" / "0"), 6, "toy/b", FIRST)
-    film(LifetimeFolder(path / "good" / "1"), 6, "toy/b", SECOND)
+    video(LifetimeFolder(path / "good" / "0"), 6, "toy/b", FIRST)
+    video(LifetimeFolder(path / "good" / "1"), 6, "toy/b", SECOND)
     return path
 
 
@@ -41,7 +41,7 @@ def study(run):
 @pytest.fixture(scope="module")
 def page(study, tmp_path_factory):
     file = tmp_path_factory.mktemp("page") / "report.html"
-    file.write_text(render(study, sections=films(study)), encoding="utf-8")
+    file.write_text(render(study, sections=videos(study)), encoding="utf-8")
     return file
 
 
@@ -61,8 +61,8 @@ def test_every_evaluation_episode_is_there_with_its_place(study):
         4: "after learning b",
         6: "after learning c",
     }
-    filmed = [r for r in found["rows"] if r["film"]]
-    assert [(r["lifetime"], r["task"], r["episode"]) for r in filmed] == [
+    recorded = [r for r in found["rows"] if r["video"]]
+    assert [(r["lifetime"], r["task"], r["episode"]) for r in recorded] == [
         ("good/0", "toy/b", 2),
         ("good/1", "toy/b", 2),
     ]
@@ -77,7 +77,7 @@ def test_little_room_holds_some_of_every_agent(study, monkeypatch):
     assert max(r["episode"] for r in found["rows"]) == 2
 
 
-def test_films_of_other_lifetimes_are_in_the_page_too(page):
+def test_videos_of_other_lifetimes_are_in_the_page_too(page):
     text = page.read_text("utf-8")
     assert text.count(base64.b64encode(FIRST).decode()) == 1
     assert text.count(base64.b64encode(SECOND).decode()) == 1
@@ -123,8 +123,8 @@ def test_episodes_are_chosen_and_played(page):
         seen.page.reload()
         section = seen.page.locator("#episodes")
         section.locator(".found").wait_for()
-        assert found(seen.page).endswith("; 2 with a film.")
-        # What has a film is shown at once; the other by its button.
+        assert found(seen.page).endswith("; 2 with a video.")
+        # What has a video is shown at once; the other by its button.
         video = section.locator("video")
         assert video.get_attribute("src").endswith(base64.b64encode(FIRST).decode())
         section.locator("button.play").nth(1).click()

@@ -153,22 +153,22 @@ def test_pictures():
         bad.reset(seed=0)
 
 
-def test_films_show_the_same_episode():
+def test_videos_show_the_same_episode():
     task = Task("metaworld", "door-open", params={"one_hot": [0, 2], "horizon": 9})
-    env, film = SUITE.env(task), SUITE.render_env(task)
-    assert film.render_mode == "rgb_array"
-    env.reset(seed=3), film.reset(seed=3)
+    env, video = SUITE.env(task), SUITE.render_env(task)
+    assert video.render_mode == "rgb_array"
+    env.reset(seed=3), video.reset(seed=3)
     try:
-        first = film.render()
+        first = video.render()
     except Exception as e:
         pytest.skip(f"nothing can be drawn here: {e}")
     action = np.array([0, 1, 1, 0], np.float32)
     for _ in range(9):
-        assert env.step(action)[1:4] == film.step(action)[1:4]
-    last = film.render()
+        assert env.step(action)[1:4] == video.step(action)[1:4]
+    last = video.render()
     assert last.shape == (240, 240, 3) and last.dtype == np.uint8
     assert (last != first).mean() > 0.01
-    film.close()
+    video.close()
 
 
 def test_every_expert_has_a_task():

@@ -1,1 +1,1 @@
-"""The command line: verbs only. Whatever is heavy is imported inside a verb."""
+"""The command line: verbs only. Heavy modules are imported inside a verb."""

@@ -105,7 +105,7 @@ def _state(name: str, modules: tuple[str, ...], thorough: bool) -> tuple[str, st
 
 
 def _version(module: str) -> str:
-    """The version of what brings a module; '' where that cannot be told."""
+    """The version of what brings a module; '' where that is not known."""
     try:
         return importlib.metadata.version(module)
     except importlib.metadata.PackageNotFoundError:

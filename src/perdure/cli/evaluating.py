@@ -9,29 +9,22 @@ from dataclasses import replace
 from typing import Any
 
 from perdure import registry
+from perdure.cli.group import ExecutionFlags
 from perdure.cli.terminal import remark, say, tell
 from perdure.curricula.named import curriculum_of
 from perdure.errors import Interrupted, SpecError, UnknownName
+from perdure.specs import Spec
 
 
 def evaluate(
-    suite: str,
-    policies: Sequence[str],
-    protocol: str,
-    episodes: int | None,
-    changes: Sequence[str],
-    *,
-    out: str,
-    video: bool,
-    quiet: bool,
+    policies: Sequence[Spec],
+    curriculum: Spec,
+    how: ExecutionFlags,
     preflight: bool,
-    mix_code: bool,
-    servers: dict[str, Any],
-    eval_workers: int = 1,
     **flags: Any,
 ) -> int:
     """Check, play what is left, print success by task."""
-    from perdure.run.evaluation import evaluation_run, evaluation_spec, policy_spec
+    from perdure.run.evaluation import evaluation_run
     from perdure.run.experiment import execute, prepare
     from perdure.run.plan import make_plan
     from perdure.run.signals import interruptible
@@ -39,22 +32,22 @@ def evaluate(
     from perdure.show.screen import SafeConsole
     from perdure.store.run import Run
 
-    chosen = [policy_spec(text, servers) for text in policies]
-    curriculum = evaluation_spec(suite, protocol, episodes, changes)
     given = {k: v for k, v in flags.items() if v is not None}
-    spec = evaluation_run(chosen, curriculum, out=out, **given)
+    spec = evaluation_run(policies, curriculum, **given)
+    quiet = how.quiet
     screen = SafeConsole(stderr=True, quiet=quiet)
     try:
         with interruptible():
-            plan = replace(make_plan(spec), mix_code=mix_code)
+            plan = replace(make_plan(spec), mix_code=how.mix_code)
             by = plan.curriculum(spec.seed).protocol
             screen.print(f"{spec.curriculum} by protocol {by}", highlight=False, markup=False)
-            prepare(plan, video)
+            prepare(plan, how.video)
             left = [job for job in plan.jobs if not _is_done(plan, job)]
             if preflight and left:
                 _preflight(plan, {job.agent for job in left}, quiet)
             with LiveView(plan.path, SafeConsole(stderr=True, quiet=quiet)):
-                outcomes = execute(plan, video=video, prepared=True, eval_workers=eval_workers)
+                workers = how.eval_workers
+                outcomes = execute(plan, video=how.video, prepared=True, eval_workers=workers)
     except Interrupted as e:
         again = shlex.join(["perdure", *sys.argv[1:]])
         tell(f"\nstopped by signal {e.signum}; nothing is lost. To resume: {again}")
@@ -164,11 +157,12 @@ def serve(
     from perdure.run.plan import make_plan
     from perdure.run.spec import RunSpec
     from perdure.store.run import Run
-    from perdure.store.saved import saved_agent
+    from perdure.store.saved import AgentReference, saved_agent
 
     spec = policy_spec(policy)
     if not suite and spec.name == "from_run":
-        saved = saved_agent(Run(str(spec.params["run"])), str(spec.params.get("agent", "")))
+        run, label = Run(str(spec.params["run"])), str(spec.params.get("agent", ""))
+        saved = saved_agent(AgentReference(run, label))
         setup = replace(lifetime_of(saved).setup(), slots=clients)
     elif not suite:
         raise SpecError("name what it is a policy for: --for SUITE, such as metaworld/mt10")
@@ -213,16 +207,15 @@ def selftest(
 
 
 def record(
-    suite: str, policy: str, protocol: str, changes: Sequence[str], episodes: int, out: str, kind: str,
-    seed: int, successful: bool,
-) -> int:  # fmt: skip
+    played: Spec, policy: str, episodes: int, out: str, kind: str, seed: int, successful: bool
+) -> int:
     """Play episodes and write them as a dataset."""
     from perdure.datasets.lerobot import write_lerobot
     from perdure.datasets.minari import write_minari
-    from perdure.run.evaluation import evaluation_spec, policy_spec
+    from perdure.run.evaluation import policy_spec
     from perdure.run.recording import as_lerobot, recordings, setup_for
 
-    curriculum = curriculum_of(evaluation_spec(suite, protocol, None, changes))
+    curriculum = curriculum_of(played)
     task = curriculum.tasks[0]
     mine = registry.suite(task.suite)
     name, params = (policy, {}) if policy else mine.demonstrator()
@@ -238,9 +231,9 @@ def record(
         env = own.env(task)
         fps = int(env.metadata.get("render_fps", 20))
         env.close()
-        films = kind == "lerobot-video"
+        videos = kind == "lerobot-video"
         named = (as_lerobot(mine, episode) for episode in found)
-        path = write_lerobot(out, named, fps, task.suite, films)
+        path = write_lerobot(out, named, fps, task.suite, videos)
     say(f"{kind} dataset: {path}")
     return 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,33 @@ import click
 import perdure
 from perdure.errors import PerdureError
 from perdure.store.urls import is_url, place
+
+
+@dataclass(frozen=True)
+class ExecutionFlags:
+    """Flags of run and eval that are no part of what is run: how, and what is shown of it."""
+
+    video: bool = False
+    videos: int | None = None
+    """Lifetimes of each agent that are recorded; None: all, if ``video``."""
+    mix_code: bool = False
+    debug: bool = False
+    eval_workers: int = 1
+    shard: str | None = None
+    """The share of the lifetimes to run; None: all."""
+    quiet: bool = False
+
+    @classmethod
+    def taken_from(cls, flags: dict[str, Any]) -> ExecutionFlags:
+        """Those among a command's flags, which are removed there."""
+        names = [field.name for field in fields(cls) if field.name in flags]
+        return cls(**{name: flags.pop(name) for name in names})
+
+    @property
+    def any_video(self) -> bool:
+        """Whether anything is recorded."""
+        return self.video or bool(self.videos)
+
 
 PURPOSES = {
     "Run": ("run", "sweep", "check"),

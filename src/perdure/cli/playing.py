@@ -11,11 +11,18 @@ from perdure.cli.terminal import say, tell
 MEASURES = {"ret": "return", "success": "success", "accuracy": "accuracy"}
 
 
-def play(run: Path, **what: Any) -> int:
-    """Play, print the score, say where the film is."""
-    from perdure.run.play import play as again
+REFERENCE = ("agent", "seed", "commit", "expert")
+"""Flags that say which agent of the run is meant."""
 
-    played = again(run, **what, note=tell)
+
+def play(run: Path, **what: Any) -> int:
+    """Play, print the score, say where the video is."""
+    from perdure.run.play import play as again
+    from perdure.store.run import Run
+    from perdure.store.saved import AgentReference
+
+    which = AgentReference(Run(run), **{name: what.pop(name) for name in REFERENCE})
+    played = again(which, **what, note=tell)
     say(f"{played.saved}, on {played.task.id}")
     episodes = [r for r in played.rows if r.ret is not None]
     for row in episodes if len(episodes) > 1 else ():
@@ -27,6 +34,6 @@ def play(run: Path, **what: Any) -> int:
     steps, count = sum(r.steps for r in played.rows), len(episodes)
     over = f"{count} episode{'s' * (count != 1)}, {steps} steps" if count else f"{steps} examples"
     say(f"{text} ({over})")
-    if played.film is not None:
-        say(f"film: {played.film}")
+    if played.video is not None:
+        say(f"video: {played.video}")
     return 0

@@ -22,12 +22,12 @@ def report(
     partial: bool = False,
 ) -> int:
     """One HTML file, and the figures."""
-    from perdure.show.pictures import films_and_pictures
+    from perdure.show.pictures import videos_and_pictures
     from perdure.show.report import load, write_page
 
     study = load(paths, choose(()), ste=ste, anyway=anyway)
     target = out or output_beside(paths[0], REPORT)
-    say(f"report: {write_page(study, target, title=title, sections=films_and_pictures(study))}")
+    say(f"report: {write_page(study, target, title=title, sections=videos_and_pictures(study))}")
     if figures is not None:
         from perdure.show.figures import write_figures
 
@@ -75,7 +75,7 @@ def leaderboard(
 
 def view(paths: Sequence[Path], port: int, anyway: bool) -> int:
     """Serve the report of a running experiment on loopback."""
-    from perdure.show.pictures import films_and_pictures
+    from perdure.show.pictures import videos_and_pictures
     from perdure.show.report import load, render
     from perdure.show.view import view as serve
 
@@ -85,7 +85,7 @@ def view(paths: Sequence[Path], port: int, anyway: bool) -> int:
 
     def build() -> bytes:
         study = load(paths, metrics, anyway=anyway)
-        return render(study, sections=films_and_pictures(study)).encode()
+        return render(study, sections=videos_and_pictures(study)).encode()
 
     serve(paths, build, port, ready=lambda url: print(f"{url}   (Ctrl-C ends)", flush=True))
     return 0

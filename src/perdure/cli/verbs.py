@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
+from perdure.cli.group import ExecutionFlags
 from perdure.cli.terminal import remark, say, tell
 from perdure.errors import Interrupted, SpecError, UnknownName
 from perdure.show.screen import SafeConsole
@@ -21,18 +22,8 @@ if TYPE_CHECKING:
     from perdure.store.run import Run
 
 
-def run(
-    curriculum: str | None,
-    quiet: bool,
-    flags: Mapping[str, Any],
-    video: bool = False,
-    mix_code: bool = False,
-    debug: bool = False,
-    films: int = 0,
-    shard: str | None = None,
-    eval_workers: int = 1,
-) -> int:
-    """Plan, execute, summarise. ``shard`` is the share of the lifetimes to run, all if None."""
+def run(curriculum: str | None, flags: Mapping[str, Any], how: ExecutionFlags) -> int:
+    """Plan, execute, summarise."""
     from perdure.run.executors import make_executor
     from perdure.run.experiment import execute, prepare
     from perdure.run.plan import make_plan
@@ -43,30 +34,31 @@ def run(
     from perdure.store.run import Run
 
     spec = spec_of(curriculum, flags)
+    quiet, shard, debug = how.quiet, how.shard, how.debug
     make_executor(spec.executor)
     screen = SafeConsole(stderr=True, quiet=quiet)
     try:
         with interruptible():
-            plan = replace(make_plan(spec), mix_code=mix_code)
+            plan = replace(make_plan(spec), mix_code=how.mix_code)
             jobs = plan.jobs if shard is None else shard_of(plan, shard)
-            prepare(plan, video or films > 0)
+            prepare(plan, how.any_video)
             count, where = len(jobs), escape(str(plan.path))
             what = escape(plan.spec.curriculum)
             many = f"{count} lifetime{'s' * (count != 1)}"
             if shard is not None:
                 many += f" (share {shard} of {len(plan.jobs)})"
             screen.print(f"{many} of {what} into {where}", highlight=False)
-            # A debugger and a table that is drawn anew would fight for the terminal.
+            # A debugger and a table that is redrawn would fight for the terminal.
             quiet_view = SafeConsole(stderr=True, quiet=quiet or debug)
             with LiveView(plan.path, quiet_view):
                 outcomes = execute(
                     plan,
-                    video=video or films > 0,
+                    video=how.any_video,
                     prepared=True,
                     jobs=jobs,
                     debug=debug,
-                    filmed=films,
-                    eval_workers=eval_workers,
+                    recorded=how.videos or 0,
+                    eval_workers=how.eval_workers,
                 )
     except Interrupted as e:
         again = shlex.join(["perdure", *sys.argv[1:]])

@@ -1,4 +1,4 @@
-"""Where the groups of a phase stand, which boundaries lie between them, and how the agent is told."""
+"""Where the groups of a phase stand, which boundaries lie between them, and how the agent learns of them."""
 
 from __future__ import annotations
 

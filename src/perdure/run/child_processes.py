@@ -75,7 +75,7 @@ class ChildProcesses:
         try:
             self._guardian.stdin.write(f"{word}\n".encode())
         except OSError:
-            pass  # Somebody killed the guardian.
+            pass  # The guardian was killed.
 
 
 @contextmanager

@@ -34,20 +34,20 @@ from perdure.run.sources import (
 )
 
 LOOP = "perdure.run.lifetime"
-"""What runs every lifetime, whoever's."""
+"""What runs every lifetime, of any agent."""
 DEEPEST = 6
 """How far values within values are followed."""
 PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
 _UNWRITTEN = {"__dict__", "__weakref__", "__module__", "__qualname__", "__abstractmethods__"}
 _UNWRITTEN |= {"_abc_impl", "__static_attributes__", "__firstlineno__", "__doc__"}
-"""Attributes of a class that nobody wrote, or that do nothing."""
+"""Attributes of a class that Python adds, or that do nothing."""
 
 
 def code_record(
-    agent: Iterable[Any], world: Iterable[Any], *, checked: bool = False
+    agent: Iterable[Any], task_sources: Iterable[Any], *, checked: bool = False
 ) -> dict[str, dict[str, str]]:
     """The record (:mod:`perdure.store.code`) of what these roots execute: modules by name, files as
-    :class:`~pathlib.Path`, classes, functions and whatever else can be called; and data that they learn
+    :class:`~pathlib.Path`, classes, functions and other callables; and data that they learn
     from, names with digests.
 
     A module that is loaded counts as it was loaded; ``checked``, it is an error if its file has
@@ -58,8 +58,8 @@ def code_record(
     parts, tops = (
         {},
         {"gymnasium", "numpy"},
-    )  # Whatever the loop may import besides is not for rows.
-    for part, roots in (("agent", agent), ("world", world)):
+    )  # Other packages that the loop imports do not matter to rows.
+    for part, roots in (("agent", agent), ("world", task_sources)):
         found = _Found(Closure(checked=checked))
         for root in roots:
             found.add(root)
@@ -139,7 +139,7 @@ class _Found:
     def _name(self, value: Any) -> str:
         made = value if hasattr(value, "__qualname__") else type(value)
         file = _by_file(made.__module__)
-        if file is not None and not is_installed(file):  # Whatever the file is loaded as.
+        if file is not None and not is_installed(file):  # Loaded under any name.
             return f"{file.name}:{made.__qualname__}"
         return f"{made.__module__}.{made.__qualname__}"
 
@@ -161,7 +161,7 @@ class _Found:
                 self._module(thing.__module__)
             if is_installed(file) or file.is_relative_to(HOME) or _is_there(thing):
                 return
-        # What its file does not tell: it has none, or a function made it, or its module was loaded anew.
+        # What its file does not tell: it has none, or a function made it, or its module was reloaded.
         if isinstance(thing, FunctionType):
             self._add(thing, "".join(self._function(thing)))
             return

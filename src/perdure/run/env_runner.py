@@ -16,7 +16,7 @@ from perdure.run.budget import Budget, Slot
 from perdure.run.guards import Observer, action_guard, agent_fault, stack_actions
 from perdure.run.memories import EpisodeBoundaries, adapted_trials
 from perdure.run.repeat import EACH
-from perdure.run.runner import Loop, Place, shared_fraction
+from perdure.run.runner import EndedEpisode, Loop, Place, shared_fraction
 from perdure.run.vector import Environments
 from perdure.seeds import Address
 from perdure.suite import Episode
@@ -39,7 +39,7 @@ class EnvRunner:
         self.guard = action_guard(job.action_space, type(self.agent).__name__)
         method = "learn" if self.learning else "observe"
         self.taking = getattr(type(self.agent), method) is not getattr(Agent, method)
-        """Whether the agent cares what happened; one that only acts is told nothing."""
+        """Whether the agent takes transitions; one that only acts gets none."""
         suites = [job.suites[e.task.suite] for e in exposures]
         adapted = adapted_trials({} if self.learning else loop.adapted, exposures, n)
         self.budgets = [
@@ -277,7 +277,7 @@ class EnvRunner:
 
     def _played(self, s: Slot) -> Callable[[Any], None]:
         """Where an episode's actions go: to a list, unless the environment can save itself and
-        nobody films an episode that will end, or plays it again."""
+        no episode that will end is recorded, or played again."""
         wanted = self.recorder is not None or self.offered < EACH
         if wanted and self.budgets[s.exposure].window is None:
             return s.actions.append
@@ -349,16 +349,26 @@ class EnvRunner:
     def _offer(self, s: Slot, last: Any) -> None:
         self.offered += 1
         if self.loop.repeater is not None:
-            task = self.exposures[s.exposure].task
             last = without_pictures(last) if self.skipping else last
-            seen = (s.address, s.actions, s.steps, s.ret, last)
-            self.loop.repeater.on_episode_end(task, self.learning, *seen)
+            self.loop.repeater.on_episode_end(self._ended(s, last))
+
+    def _ended(self, s: Slot, last: Any = None) -> EndedEpisode:
+        return EndedEpisode(
+            self.exposures[s.exposure].task,
+            self.place,
+            self.loop.experiences,
+            s.address,
+            s.actions,
+            s.steps,
+            s.ret,
+            s.success,
+            last,
+        )
 
     def _finish(self, s: Slot, status: str, terminated: bool, truncated: bool) -> None:
         place, e = self.place, self.exposures[s.exposure]
         if self.recorder is not None and status == "complete":
-            where = (self.loop.experiences, place.number, place.block.kind, s.address)
-            self.recorder.on_episode_end(e.task, *where, s.steps, s.ret, s.success, s.actions)
+            self.recorder.on_episode_end(self._ended(s))
         if status == "complete":
             self.budgets[s.exposure].episodes += 1
         self.loop.add_row(place, s.ended(e, status, terminated, truncated))

@@ -58,7 +58,7 @@ class EvalWorker:
         self.state.restore(arrays, None)
         self.state.begin_evaluation(self.config.seed, number, told["phase"])
         self.groups = phases[told["phase"]]
-        kept = (told["films"], told["repeats"], last_trials(told["adapted"]))
+        kept = (told["videos"], told["repeats"], last_trials(told["adapted"]))
         self.loop = TranscribingLoop(self.config, self.agent, *kept, self._beat)
 
     def evaluate(self, numbers: list[int]) -> None:
@@ -97,8 +97,10 @@ def described(error: BaseException) -> dict[str, str]:
 def main(argv: list[str]) -> int:
     """Answer until the lifetime asks no more."""
     *flags, run, job, fd = argv
-    faulthandler.disable()  # It would write where nobody looks.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Who asks is told, and stops this one.
+    faulthandler.disable()  # Nothing reads what it would write.
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # The process that asks gets it, and stops this one.
     die_with_parent(int(os.environ["PERDURE_PARENT"]))
     sock = socket.socket(fileno=int(fd))
     worker: EvalWorker | None = None

@@ -21,7 +21,7 @@ MOST_EVAL_WORKERS = 1000
 
 def prepare(plan: Plan, video: bool = False) -> None:
     """Write a plan into its folder, if it fits what is there: the same specification, the same code;
-    and if what is to be filmed can be."""
+    and if what is to be recorded can be."""
     if video:
         encoder()
     plan.save(write=False)  # What is wrong with the specification comes first.
@@ -53,11 +53,11 @@ def execute(
     prepared: bool = False,
     jobs: Sequence[Job] | None = None,
     debug: bool = False,
-    filmed: int = 0,
+    recorded: int = 0,
     eval_workers: int = 1,
 ) -> list[Outcome]:
     """Run every lifetime of a plan, or these of its ``jobs``, that is not done; give all outcomes.
-    ``video`` films evaluation episodes of each task (``perdure.run.video``), of ``filmed`` lifetimes
+    ``video`` records evaluation episodes of each task (``perdure.run.video``), of ``recorded`` lifetimes
     of each agent or of all; the rows are the same without it. ``eval_workers`` processes share the evaluations
     of a lifetime; the rows are the same without them. ``prepared``: :func:`prepare` has been called. ``debug`` opens a debugger where a
     lifetime fails in this process."""
@@ -83,20 +83,20 @@ def execute(
         if left:
             RunFolder(plan.path).probe()
         if video:
-            plan = replace(plan, video=True, filmed=filmed)
+            plan = replace(plan, video=True, recorded=recorded)
             _announce(plan, left)
         executor.run(replace(plan, debug=True) if debug else plan, left, keep)
     return outcomes
 
 
 def _announce(plan: Plan, left: Sequence[Job]) -> None:
-    """What will not be filmed, said once and not by every lifetime."""
+    """What will not be recorded, said once and not by every lifetime."""
     done = {j.id for j in plan.jobs} - {j.id for j in left}
     run = RunFolder(plan.path)
-    done = {job for job in done if plan.films(plan.job(job))}
-    without = [job for job in done if run.lifetime(job).films() is None]
+    done = {job for job in done if plan.records(plan.job(job))}
+    without = [job for job in done if run.lifetime(job).videos() is None]
     if without:
-        say(f"{len(without)} finished lifetimes were run without video and stay without films")
+        say(f"{len(without)} finished lifetimes were run without video and stay without videos")
     if left:
         for note in unseen(plan.curriculum(plan.spec.seed), plan.resolved.suites):
             say(note)

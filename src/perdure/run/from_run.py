@@ -24,7 +24,7 @@ from perdure.spaces import differences
 from perdure.specs import Spec
 from perdure.store.layout import RunFolder
 from perdure.store.run import Run
-from perdure.store.saved import SavedAgent, saved_agent
+from perdure.store.saved import AgentReference, SavedAgent, saved_agent
 from perdure.types import Batch, Context, Curriculum, Examples, Measures, Setup
 
 DIGITS = 16
@@ -59,7 +59,7 @@ class FromRun:
         frozen: bool = False,
         weights: str = "",
     ) -> Agent:
-        saved = saved_agent(Run(str(run)), agent, seed, commit, expert)
+        saved = saved_agent(AgentReference(Run(str(run)), agent, seed, commit, expert))
         if weights and saved.sha256[:DIGITS] != weights:
             raise SpecError(
                 f"{saved} is not the agent that this run was planned with: its digest is "
@@ -72,7 +72,8 @@ class FromRun:
     def inside(self, params: Mapping[str, Any]) -> Spec:
         """The specification of the agent that is taken up: its code is executed too."""
         keys = {k: params[k] for k in ("seed", "commit", "expert") if k in params}
-        saved = saved_agent(Run(str(params["run"])), str(params.get("agent", "")), **keys)
+        run, label = Run(str(params["run"])), str(params.get("agent", ""))
+        saved = saved_agent(AgentReference(run, label, **keys))
         return Spec.parse(saved.description["agent"])
 
     def pinned(self, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,7 +86,8 @@ class FromRun:
         numbers = {k: params[k] for k in ("seed", "commit") if k in params}
         if any(type(n) is not int for n in numbers.values()):
             raise SpecError(f"from_run: seed and commit are whole numbers, got {numbers}")
-        saved = saved_agent(Run(str(params["run"])), agent, expert=expert, **numbers)
+        run = Run(str(params["run"]))
+        saved = saved_agent(AgentReference(run, agent, expert=expert, **numbers))
         found = {"agent": saved.info.agent, "seed": saved.info.seed, "commit": saved.commit.n}
         return {**found, "weights": params.get("weights", saved.sha256[:DIGITS])}
 
@@ -93,7 +95,7 @@ class FromRun:
         self, run: Path, agent: str, seed: int | None, commit: int, expert: str = ""
     ) -> Agent:
         """The agent in the setting that it was trained in."""
-        saved = saved_agent(Run(run), agent, seed, commit, expert)
+        saved = saved_agent(AgentReference(Run(run), agent, seed, commit, expert))
         return _loaded(saved, lifetime_of(saved).setup())
 
 

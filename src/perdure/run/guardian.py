@@ -22,7 +22,7 @@ _BYE = "bye"
 
 
 def _watch(mark: str) -> None:
-    """The guardian's life: what it is told, a line each, until the end."""
+    """The guardian's life: it reads commands, a line each, until the end."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     groups: set[int] = set()

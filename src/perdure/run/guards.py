@@ -18,7 +18,7 @@ def agent_fault(agent: object, method: str, error: Exception) -> PerdureError:
     if isinstance(error, PerdureError):
         return error
     words = f"{type(agent).__name__}.{method} raised {type(error).__name__}: {error}"
-    return AgentFault(f"{words} ({place_of(error)})")
+    return AgentFault(f"{words} ({file_and_line(error)})")
 
 
 def exit_fault(error: SystemExit) -> AgentFault:
@@ -26,13 +26,13 @@ def exit_fault(error: SystemExit) -> AgentFault:
     return AgentFault(f"the agent or its environment called sys.exit({error.code!r})")
 
 
-def place_of(error: BaseException) -> str:
+def file_and_line(error: BaseException) -> str:
     """Where an exception came from: file and line."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     if trace is None:
-        return "nobody knows where"
+        return "an unknown place"
     return f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
 
 

@@ -17,17 +17,17 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from perdure.errors import Corrupt, LockedError, StoreError
-from perdure.run.crashes import place, traced
+from perdure.run.crashes import crash_summary, traced
 from perdure.run.eval_pool import EvalPool
 from perdure.run.guards import exit_fault
-from perdure.run.loop import LifetimeLoop
+from perdure.run.loop import LifetimeLoop, Services
 from perdure.run.mixing import check_lifetime
 from perdure.run.persistence import refuse_changed
 from perdure.run.plan import Job, Plan
-from perdure.run.progress import Filming, Progress
+from perdure.run.progress import Progress, VideoProgress
 from perdure.run.pruning import PruningGate
 from perdure.run.repeat import Repeater
-from perdure.run.video import Recorder, films_expected, moments
+from perdure.run.video import Recorder, moments, videos_expected
 from perdure.store.layout import LifetimeFolder, RunFolder
 from perdure.store.log import Lifetime, LifetimeLog
 from perdure.store.plain import clipped
@@ -81,15 +81,15 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
             folder.write_description(description)
         notes = [*damage, *log.notes]
         if crash := folder.crash():
-            notes.append(f"{path}: the last session crashed: {place(crash)}")
+            notes.append(f"{path}: the last session crashed: {crash_summary(crash)}")
         for note in notes:
             say(note)
         if log.done:
             return
         session = {"started": time.time(), "argv": sys.argv, "commit": len(log.commits)}
-        # The last sign of life of the session before: with it, time spent can be told from pauses.
+        # The last sign of life of the session before: with it, time spent can be distinguished from pauses.
         session["previous_end"] = folder.last_sign()
-        session["video"] = plan.films(job)
+        session["video"] = plan.records(job)
         folder.write_session(log.session, {**session, **provenance(), "notes": notes})
         folder.clear_error()
         try:
@@ -112,13 +112,13 @@ def run_lifetime(plan: Plan, job: Job, beat: Callable[[], None] | None = None) -
 def _live(plan: Plan, job: Job, log: LifetimeLog, beat: Callable[[], None] | None) -> None:
     config, folder = plan.config(job), log.folder
     agent = plan.make_agent(job.agent, config.setup())
-    recorder = filming = None
-    if plan.films(job):
+    recorder = videos = None
+    if plan.records(job):
         start = log.position["exp"] if log.position else 0
-        filming = Filming(films_expected(config.curriculum))
+        videos = VideoProgress(videos_expected(config.curriculum))
         shown = moments(config.curriculum)
-        recorder = Recorder(folder, config.suites, start, say, filming, shown)
-    progress = Progress(config.curriculum, folder, filming, config.measure)
+        recorder = Recorder(folder, config.suites, start, say, videos, shown)
+    progress = Progress(config.curriculum, folder, videos, config.measure)
     repeater = Repeater(config)
     gate = None
     if plan.pruning:
@@ -126,7 +126,8 @@ def _live(plan: Plan, job: Job, log: LifetimeLog, beat: Callable[[], None] | Non
     pool = None
     if plan.eval_workers > 1 and not plan.debug:
         pool = EvalPool(plan.eval_command(job), plan.eval_workers)
-    loop = LifetimeLoop(config, agent, log, progress, beat, recorder, repeater, gate, pool)
+    services = Services(progress, beat, recorder, repeater, gate, pool)
+    loop = LifetimeLoop(config, agent, log, services)
     try:
         loop.run()
     finally:
@@ -143,7 +144,7 @@ def _live(plan: Plan, job: Job, log: LifetimeLog, beat: Callable[[], None] | Non
 
 
 def _described(folder: LifetimeFolder) -> tuple[dict[str, Any] | None, list[str]]:
-    """A lifetime's description. One that is damaged is as good as none, with a note: it is made anew
+    """A lifetime's description. One that is damaged is as good as none, with a note: it is made again
     from the specification, and the rows tell whose they are."""
     try:
         return folder.description(), []
@@ -167,7 +168,7 @@ def finished(plan: Plan, job: Job) -> bool:
         owner = (job.agent, job.seed, job.expert)
         return not Lifetime.read(folder.path, verify=True, owner=owner).notes
     except StoreError:
-        return False  # Whoever runs it will find the same, and mend it or say it.
+        return False  # Running it finds the same, and repairs or reports it.
 
 
 def write_error(folder: LifetimeFolder, error: BaseException | str, trace: str = "") -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,22 @@ SHOW = 5.0
 SHARE = 0.01
 """Of the time, at most, to show rows that are not committed yet."""
 LONGEST = 60.0
-"""Seconds between two such looks at most, whatever they take."""
+"""Seconds between two such looks at most, however long one takes."""
+
+
+@dataclass(frozen=True)
+class Services:
+    """What a lifetime uses while it runs, beside its agent and its log; its rows are the same without."""
+
+    progress: Progress | None = None
+    beat: Callable[[], None] | None = None
+    """Called at every sign of life."""
+    recorder: Recorder | None = None
+    repeater: Repeater | None = None
+    gate: PruningGate | None = None
+    """Breaks a trial of a sweep off."""
+    pool: EvalPool | None = None
+    """Processes that evaluate tasks side by side; without them the loop evaluates by itself."""
 
 
 class LifetimeLoop:
@@ -50,19 +66,13 @@ class LifetimeLoop:
         config: LifetimeConfig,
         agent: Agent,
         log: LifetimeLog,
-        progress: Progress | None = None,
-        beat: Callable[[], None] | None = None,
-        recorder: Recorder | None = None,
-        repeater: Repeater | None = None,
-        gate: PruningGate | None = None,
-        pool: EvalPool | None = None,
+        services: Services | None = None,
     ) -> None:
+        services = services or Services()
         self.config, self.agent, self.log = config, agent, log
-        self.recorder, self.repeater, self.gate = recorder, repeater, gate
-        self.pool = pool
-        """Processes that evaluate tasks side by side; without them the loop evaluates by itself."""
-        self.progress = progress or Progress(config.curriculum, None)
-        self._beat = beat
+        self.recorder, self.repeater = services.recorder, services.repeater
+        self.gate, self.pool, self._beat = services.gate, services.pool, services.beat
+        self.progress = services.progress or Progress(config.curriculum, None)
         if not isinstance(getattr(agent, "rng", None), np.random.Generator):
             raise AgentFault(
                 f"{type(agent).__name__}.__init__ must call super().__init__(setup), which sets rng"
@@ -81,8 +91,8 @@ class LifetimeLoop:
         self.choices: list[int] = []
         self.adapted: LastTrials = {}
         self.next_beat = self.next_show = 0.0
-        self._counts = gate is not None or config.curriculum.generate is not None
-        """Whether anybody asks for the results so far."""
+        self._counts = self.gate is not None or config.curriculum.generate is not None
+        """Whether the gate or the curriculum uses the results so far."""
         self.results = RunningResults(log.committed_rows() if self._counts else ())
 
     # What runners ask for.
@@ -370,7 +380,7 @@ class LifetimeLoop:
         if self.adapted:
             position["adapted"] = list(self.adapted.items())
         if self.recorder is not None:
-            self.log.show(self.pending)  # Films take their time.
+            self.log.show(self.pending)  # Videos take their time.
             self.recorder.save(self.exp, lambda: self.beat(runner, done=runner is None))
         self.log.commit(self.pending, saved, position, done=runner is None)
         self.pending = []

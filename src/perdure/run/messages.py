@@ -29,7 +29,7 @@ def send(sock: socket.socket, told: Mapping[str, Any], arrays: Mapping[str, Arra
 
 
 def receive(sock: socket.socket) -> tuple[dict[str, Any], dict[str, Array]] | None:
-    """The next message; None if nobody is there any more."""
+    """The next message; None if the other process has ended."""
     try:
         sizes = _exactly(sock, _SIZES.size)
         if sizes is None:
@@ -70,7 +70,7 @@ def receive_arrays(sock: socket.socket) -> dict[str, Array]:
     """The arrays in a file that was sent."""
     _, fds, _, _ = socket.recv_fds(sock, 1, 1)
     if not fds:
-        raise Corrupt("the agent's state did not arrive: whoever sent it is gone")
+        raise Corrupt("the agent's state did not arrive: the process that sent it has ended")
     try:
         return state.read(io.BufferedReader(_Apart(fds[0])), "of an evaluation")
     finally:

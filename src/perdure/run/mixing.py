@@ -57,7 +57,7 @@ def check_plan(plan: Plan) -> list[str]:
 
 
 def write_plan(plan: Plan) -> None:
-    """Write what the plan's lifetimes are to execute, for whoever runs them: files may change while
+    """Write what the plan's lifetimes are to execute, for the processes that run them: files may change while
     they wait for their turn."""
     records = {label: plan.code(label) for label in plan.agents}
     until_not_overtaken(lambda: RunFolder(plan.path).write_code(records))

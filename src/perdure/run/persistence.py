@@ -31,7 +31,7 @@ def save_spec(
     is not to ``write``. ``weights``: how long each job is beside a whole lifetime; ``joins``: whether
     its tasks' spaces differ.
 
-    What is planned in a folder only grows, by whoever runs there: agents, lifetimes, experts.
+    What is planned in a folder only grows, with each command that runs there: agents, lifetimes, experts.
     """
     if spec.folder.exists() and not spec.folder.is_dir():
         raise SpecError(f"{spec.folder} is a file; choose a folder with --out")
@@ -118,7 +118,7 @@ def refuse_changed(what: str, theirs: Mapping[str, Any], mine: Mapping[str, Any]
 
 
 def read_spec(folder: RunFolder) -> dict[str, Any]:
-    """A specification on disk, whoever edited it."""
+    """A specification on disk, which may have been edited."""
     values = folder.spec()
     known = {f.name: f.default for f in fields(RunSpec)}
     if (

@@ -80,7 +80,7 @@ def _drawn(tasks: Sequence[Task], seed: int) -> Iterator[TaskPicture]:
                 env = suite.render_env(task)
                 reset_env(suite, env, Episode.alone(seed))
                 frame = env.render()
-            except Exception as e:  # Whatever is wrong with one, the others are drawn.
+            except Exception as e:  # If one fails, the others are still drawn.
                 problem = str(e) if isinstance(e, PerdureError) else f"{type(e).__name__}: {e}"
                 yield TaskPicture(task.id, about, problem=problem)
                 continue

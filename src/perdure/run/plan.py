@@ -62,10 +62,10 @@ class Plan:
     builder: Any = None
     """The curriculum, or the function that makes it, where it is given as a Python object."""
     video: bool = False
-    """Whether to film evaluation episodes. Rows do not depend on it, so it is no part of the
+    """Whether to record evaluation episodes. Rows do not depend on it, so it is no part of the
     specification."""
-    filmed: int = 0
-    """Of each agent, so many lifetimes are filmed, and no experts; all where it is 0."""
+    recorded: int = 0
+    """Of each agent, so many lifetimes are recorded, and no experts; all where it is 0."""
     pruning: bool = False
     """Whether lifetimes are broken off where the sweep they belong to says so."""
     mix_code: bool = False
@@ -160,14 +160,18 @@ class Plan:
                 *_files(spec.params.values()),
             ]
         named, curriculum = Spec.parse(self.spec.curriculum), self.curriculum(self.spec.seed)
-        world: list[Any] = []
-        world += _files([named.name, *named.params.values()]) if self.builder is None else ()
-        world += [self.builder] if callable(self.builder) else ()
-        world += [curriculum.generate] if curriculum.generate is not None else ()
+        task_sources: list[Any] = []
+        task_sources += _files([named.name, *named.params.values()]) if self.builder is None else ()
+        task_sources += [self.builder] if callable(self.builder) else ()
+        task_sources += [curriculum.generate] if curriculum.generate is not None else ()
         for task in curriculum.tasks:
             suite = registry.suite(task.suite)
-            world += [*_files([task.name, *task.params.values()]), type(suite), *suite.code(task)]
-        return code_record(agent, world, checked=checked)
+            task_sources += [
+                *_files([task.name, *task.params.values()]),
+                type(suite),
+                *suite.code(task),
+            ]
+        return code_record(agent, task_sources, checked=checked)
 
     def describe(self, job: Job) -> dict[str, Any]:
         """What a lifetime is made of; equal descriptions give equal rows."""
@@ -185,14 +189,15 @@ class Plan:
             "fingerprint": curriculum.fingerprint,
         }
 
-    def films(self, job: Job) -> bool:
-        """Whether a lifetime's evaluations are filmed."""
-        first = not job.expert and job.seed < self.spec.seed + self.filmed
-        return self.video and (first or not self.filmed)
+    def records(self, job: Job) -> bool:
+        """Whether a lifetime's evaluations are recorded."""
+        first = not job.expert and job.seed < self.spec.seed + self.recorded
+        return self.video and (first or not self.recorded)
 
     def command(self, job: Job) -> list[str]:
         """The command that runs one lifetime anywhere that sees the run's folder."""
-        flags = {"--video": self.films(job), "--mix-code": self.mix_code, "--pruning": self.pruning}
+        video = self.records(job)
+        flags = {"--video": video, "--mix-code": self.mix_code, "--pruning": self.pruning}
         more = [flag for flag, given in flags.items() if given]
         if self.eval_workers > 1:
             more.append(f"--eval-workers={self.eval_workers}")

@@ -1,4 +1,4 @@
-"""A trained agent once more on a task: its score, and a film of it."""
+"""A trained agent once more on a task: its score, and a video of it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from perdure.names import task_slug
 from perdure.run.config import LifetimeConfig
 from perdure.run.from_run import agent as from_run
 from perdure.run.from_run import lifetime_of
-from perdure.run.loop import LifetimeLoop
+from perdure.run.loop import LifetimeLoop, Services
 from perdure.run.video import Recorder, encoder
 from perdure.store.files import write_output
 from perdure.store.layout import LifetimeFolder, RunFolder
 from perdure.store.log import Lifetime, LifetimeLog
 from perdure.store.places import job_of
 from perdure.store.rows import Row
-from perdure.store.run import Run
-from perdure.store.saved import SavedAgent, saved_agent
+from perdure.store.saved import AgentReference, SavedAgent, saved_agent
 from perdure.types import Curriculum, Exposure, Task, evaluate
 
 
@@ -33,7 +32,7 @@ class Played:
     saved: SavedAgent
     task: Task
     rows: list[Row]
-    film: Path | None
+    video: Path | None
 
     def mean(self, measure: str) -> float:
         """The mean of a measure over episodes, or over examples; NaN if there is none."""
@@ -44,26 +43,22 @@ class Played:
 
 
 def play(
-    run: Path,
-    agent: str = "",
+    which: AgentReference,
     task: str = "",
-    seed: int | None = None,
-    commit: int = -1,
-    expert: str = "",
     episodes: int = 1,
     out: Path | None = None,
-    film: bool = True,
+    video: bool = True,
     note: Callable[[str], None] = print,
 ) -> Played:
     """Evaluate a trained agent on a task: any whose spaces are those it was trained with.
 
-    The episodes are those that its lifetime was evaluated on. The first is filmed into ``out``
+    The episodes are those that its lifetime was evaluated on. The first is recorded into ``out``
     (``AGENT--TASK.mp4``) if the task can be seen; of a task that has only data, all held-out data are
     gone through.
     """
-    if film:
+    if video:
         encoder()
-    saved = saved_agent(Run(run), agent, seed, commit, expert)
+    saved = saved_agent(which)
     life = lifetime_of(saved)
     chosen = _task(life.curriculum, task)
     suite = registry.suite_of(chosen)
@@ -76,20 +71,19 @@ def play(
         hide_tasks=life.hide_tasks,
     )
     info = saved.info
-    made = from_run(
-        config.setup(), str(run), info.agent, info.seed, saved.commit.n, expert, frozen=True
-    )
+    found = (str(which.run.path), info.agent, info.seed, saved.commit.n, which.expert)
+    made = from_run(config.setup(), *found, frozen=True)
     with tempfile.TemporaryDirectory(prefix="perdure-play-") as temporary:
         folder = RunFolder(temporary).lifetime(job_of(info.agent, info.seed))
         recorder = None
-        if film and not exposure.on_data:
+        if video and not exposure.on_data:
             recorder = Recorder(folder, config.suites, 0, note)
         with LifetimeLog(folder.path, info.agent, info.seed) as log:
-            LifetimeLoop(config, made, log, recorder=recorder).run()
+            LifetimeLoop(config, made, log, Services(recorder=recorder)).run()
             if recorder is not None:
                 recorder.close()
         rows = Lifetime.read(folder.path).rows()
-        shown = _film(folder, out or Path(f"{info.agent}--{task_slug(chosen.id)}.mp4"), note)
+        shown = _video(folder, out or Path(f"{info.agent}--{task_slug(chosen.id)}.mp4"), note)
     return Played(saved, chosen, rows, shown)
 
 
@@ -119,13 +113,13 @@ def _exposure(curriculum: Curriculum, task: Task, episodes: int) -> Exposure:
     return Exposure(task, 1, "epochs") if data == {True} else Exposure(task, episodes)
 
 
-def _film(folder: LifetimeFolder, out: Path, note: Callable[[str], None]) -> Path | None:
-    """The film of the first episode, at its place; None if there is none."""
-    index = folder.films() or {"films": [], "notes": {}}
+def _video(folder: LifetimeFolder, out: Path, note: Callable[[str], None]) -> Path | None:
+    """The video of the first episode, at its place; None if there is none."""
+    index = folder.videos() or {"videos": [], "notes": {}}
     for why in index["notes"].values():
         note(why)
-    for entry in index["films"]:
+    for entry in index["videos"]:
         if entry["which"] == "first":
-            write_output(out, folder.film(entry["file"]))
+            write_output(out, folder.video(entry["file"]))
             return out
     return None

@@ -94,7 +94,7 @@ def _asked(agent: ChunkAgent, view: View) -> tuple[dict[str, Any], Any]:
 
 
 def expectations(found: Any, who: str) -> dict[str, Any]:
-    """What a policy says that it expects; keys that nobody knows are refused."""
+    """What a policy says that it expects; unknown keys are refused."""
     if not isinstance(found, Mapping):
         raise SpecError(f"{who}: expects must be a map, got {type(found).__name__}")
     strange = [k for k in found if k not in KEYS]

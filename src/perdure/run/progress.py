@@ -15,8 +15,8 @@ BEAT = 0.5
 """Seconds between two signs of life."""
 GUESS = 50.0
 """Steps per episode until some have been seen."""
-FILM = 2.0
-"""Seconds per film until some have been made."""
+VIDEO_SECONDS = 2.0
+"""Seconds per video until some have been made."""
 
 
 def in_steps(exposure: Exposure, episode: float = GUESS) -> float:
@@ -26,18 +26,18 @@ def in_steps(exposure: Exposure, episode: float = GUESS) -> float:
     return float(exposure.amount) * (1.0 if exposure.unit == "steps" else episode)
 
 
-class Filming:
-    """How many films there are to make, and what time it takes: a part of the lifetime's work."""
+class VideoProgress:
+    """How many videos there are to make, and what time it takes: a part of the lifetime's work."""
 
     def __init__(self, expected: int) -> None:
         self.left = expected
         self.made, self.seconds = 0, 0.0
         self.task = ""
-        """Whose film is being made; empty while none is."""
+        """Whose video is being made; empty while none is."""
         self._since = 0.0
 
     def begin(self, task: str, left: int) -> None:
-        """A film is begun, ``left`` with it are still to be made now; more may come later."""
+        """A video is begun, ``left`` with it are still to be made now; more may come later."""
         self.left = max(self.left, left)
         self.task, self._since = task, time.monotonic()
 
@@ -49,13 +49,13 @@ class Filming:
 
     @property
     def spent(self) -> float:
-        """Seconds so far, with those of the film that is being made."""
+        """Seconds so far, with those of the video that is being made."""
         return self.seconds + (time.monotonic() - self._since if self.task else 0.0)
 
     @property
     def ahead(self) -> float:
         """Seconds that the rest will take, at the pace so far."""
-        each = self.seconds / self.made if self.made else FILM
+        each = self.seconds / self.made if self.made else VIDEO_SECONDS
         under_way = self.spent - self.seconds
         return max(self.left * each - min(under_way, each), 0.0)
 
@@ -67,10 +67,10 @@ class Progress:
         self,
         curriculum: Curriculum,
         folder: LifetimeFolder | None,
-        filming: Filming | None = None,
+        videos: VideoProgress | None = None,
         measure: str = "",
     ) -> None:
-        self.folder, self.filming = folder, filming
+        self.folder, self.videos = folder, videos
         self.blocks = len(curriculum.fixed) if curriculum.generate is None else None
         self._plan = [[e for p in b.phases for e in p.exposures] for b in curriculum.fixed]
         self._kinds = [b.kind for b in curriculum.fixed]
@@ -81,7 +81,7 @@ class Progress:
         self._place: tuple[int, int, int] | None = None
         self._began, self._cpu = time.monotonic(), time.process_time()
         self._spent: dict[int, float] = {}
-        """Seconds of this session in each block, without those of filming."""
+        """Seconds of this session in each block, without those of recording."""
         self._clock = 0.0
         """The time of the session that is accounted for."""
         self._work: list[BlockWork] = []
@@ -132,7 +132,7 @@ class Progress:
             return
         fraction = values.get("fraction")
         elapsed = time.monotonic() - self._began
-        playing = elapsed - (self.filming.spent if self.filming is not None else 0.0)
+        playing = elapsed - (self.videos.spent if self.videos is not None else 0.0)
         place = values.get("block", 0)
         self._spent[place] = self._spent.get(place, 0.0) + max(playing - self._clock, 0.0)
         self._clock = playing
@@ -140,11 +140,11 @@ class Progress:
         if fraction is not None:
             eta = 0.0 if fraction >= 1 else time_left(self._work, self._spent)
         if (
-            self.filming is not None
+            self.videos is not None
             and fraction is not None
-            and fraction < 1 + bool(self.filming.task)
+            and fraction < 1 + bool(self.videos.task)
         ):
-            values, eta = self._with_films(values, self.filming, elapsed, eta)
+            values, eta = self._with_videos(values, self.videos, elapsed, eta)
         score = sum(self._scores) / len(self._scores) if self._scores else None
         self.folder.write_progress(
             {
@@ -159,19 +159,21 @@ class Progress:
             }
         )
 
-    def _with_films(
-        self, values: Mapping[str, Any], filming: Filming, elapsed: float, eta: float | None
+    def _with_videos(
+        self, values: Mapping[str, Any], videos: VideoProgress, elapsed: float, eta: float | None
     ) -> tuple[dict[str, Any], float | None]:
-        """The same with the films that are still to be made as work that is not done."""
+        """The same with the videos that are still to be made as work that is not done."""
         out = dict(values)
-        if filming.task:
-            count = f"{filming.made + 1}/{filming.made + max(filming.left, 1)}"
-            out |= {"kind": "film", "task": filming.task, "films": count}
+        if videos.task:
+            count = f"{videos.made + 1}/{videos.made + max(videos.left, 1)}"
+            out |= {"kind": "video", "task": videos.task, "videos": count}
         if eta is None:
             return out, None
-        playing = max(elapsed - filming.spent, 1e-9) + eta
-        whole = playing + filming.spent + filming.ahead
-        films = filming.spent + filming.ahead
-        done = values["fraction"] * playing + films * (filming.spent / films if films else 1.0)
+        playing = max(elapsed - videos.spent, 1e-9) + eta
+        whole = playing + videos.spent + videos.ahead
+        recording = videos.spent + videos.ahead
+        done = values["fraction"] * playing + recording * (
+            videos.spent / recording if recording else 1.0
+        )
         out["fraction"] = min(done / whole, 1.0)
-        return out, eta + filming.ahead
+        return out, eta + videos.ahead

@@ -1,6 +1,6 @@
 """Do environments repeat? At its end a lifetime plays a few of its episodes again.
 
-Resuming, films and every claim that a result can be had again rest on one promise: the same seed and
+Resuming, videos and every claim that a result can be had again rest on one promise: the same seed and
 the same actions give the same episode. What the loop keeps anyway, an episode's actions, return and
 length, and its last observation are enough to see whether it is kept. It takes no more than ``SHARE``
 of the lifetime's steps and time, or a few steps of a short one (``SOME``), but one episode of at most
@@ -12,15 +12,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perdure.arrays import has_pictures, same_leaves, without_pictures
 from perdure.run.guards import Observer
 from perdure.run.progress import BEAT
+from perdure.run.runner import EndedEpisode
 from perdure.run.vector import Environments
 from perdure.suite import Episode
-from perdure.types import Task
 
 if TYPE_CHECKING:
     from perdure.run.config import LifetimeConfig
@@ -37,20 +37,7 @@ later is played first: where an episode depends on those before it, they differ.
 MOST = 16
 """Episodes kept."""
 TOLD = 5
-"""Differences that are told in words."""
-
-
-@dataclass(frozen=True)
-class Seen:
-    """An episode as it went."""
-
-    task: Task
-    learning: bool
-    episode: Episode
-    actions: Sequence[Any]
-    ret: float
-    last: Any
-    """Its last observation, without pictures where nobody looked at them."""
+"""Differences that are described."""
 
 
 class Repeater:
@@ -58,27 +45,18 @@ class Repeater:
 
     def __init__(self, config: LifetimeConfig) -> None:
         self.config = config
-        self.kept: dict[str, list[Seen]] = {}
+        self.kept: dict[str, list[EndedEpisode]] = {}
         """By task."""
         self._began = time.monotonic()
 
-    def on_episode_end(
-        self,
-        task: Task,
-        learning: bool,
-        episode: Episode,
-        actions: Sequence[Any],
-        steps: int,
-        ret: float,
-        last: Any,
-    ) -> None:
+    def on_episode_end(self, ended: EndedEpisode) -> None:
         """An episode ended. One that was resumed in its middle has not all of its actions."""
         every = sum(map(len, self.kept.values()))
-        if every >= MOST or steps > LONGEST or len(actions) != steps:
+        if every >= MOST or ended.steps > LONGEST or len(ended.actions) != ended.steps:
             return
-        mine = self.kept.setdefault(task.key, [])
-        if sum(e.learning == learning for e in mine) < EACH:
-            mine.append(Seen(task, learning, episode, list(actions), ret, deepcopy(last)))
+        mine = self.kept.setdefault(ended.task.key, [])
+        if sum(e.place.learning == ended.place.learning for e in mine) < EACH:
+            mine.append(replace(ended, actions=list(ended.actions), last=deepcopy(ended.last)))
 
     def play(self, taken: int, beat: Callable[[], None]) -> dict[str, Any] | None:
         """Play them again, as many as that is worth after ``taken`` steps: how many were, how many
@@ -94,7 +72,7 @@ class Repeater:
         groups = sorted(self.kept.values(), key=lambda g: sum(len(e.actions) for e in g))
         with GlobalRng(0).swapped_in():  # Global generators are others'.
             for group in filter(None, groups):
-                chosen: list[Seen] = []
+                chosen: list[EndedEpisode] = []
                 for e in reversed(group):
                     steps += len(e.actions)
                     if played + len(chosen) and (
@@ -106,14 +84,14 @@ class Repeater:
                     played += 1
                     agreed += not difference
                     if difference and len(differences) < TOLD:
-                        kind = "learning" if e.learning else "evaluation"
-                        where = f"{e.task.id}, {kind} episode of seed {e.episode.seed}"
+                        kind = "learning" if e.place.learning else "evaluation"
+                        where = f"{e.task.id}, {kind} episode of seed {e.address.seed}"
                         differences.append(f"{where}: {difference}")
         if not played:
             return None
         return {"played": played, "agreed": agreed, "differences": differences}
 
-    def _differences(self, chosen: Sequence[Seen], beat: Callable[[], None]) -> list[str]:
+    def _differences(self, chosen: Sequence[EndedEpisode], beat: Callable[[], None]) -> list[str]:
         """What is different of each episode; empty where nothing is."""
         if not chosen:
             return []
@@ -126,21 +104,21 @@ class Repeater:
             try:
                 if len(chosen) == 1:
                     # Another one before it, so that it is not the first of its environment again.
-                    envs.reset(0, Episode.alone(chosen[0].episode.seed ^ 1))
+                    envs.reset(0, Episode.alone(chosen[0].address.seed ^ 1))
                     envs.step([0], list(chosen[0].actions[:1]))
                 for e in chosen:
                     out.append(_difference(envs, e, beat))
             finally:
                 envs.close(quietly=True)
         except Exception as error:
-            # Whatever the environment raises: the lifetime is over, and it went well.
+            # Any error of the environment's: the lifetime is over, and it went well.
             words = f"{type(error).__name__}: {error}"[:200]
             out += [f"it raised {words}"] * (len(chosen) - len(out))
         return out
 
 
-def _difference(envs: Environments, e: Seen, beat: Callable[[], None]) -> str:
-    last, ret, ended, next_beat = envs.reset(0, e.episode), 0.0, False, 0.0
+def _difference(envs: Environments, e: EndedEpisode, beat: Callable[[], None]) -> str:
+    last, ret, ended, next_beat = envs.reset(0, e.address), 0.0, False, 0.0
     for k, action in enumerate(e.actions):
         if ended:
             return f"it ended after {k} steps, first after {len(e.actions)}"

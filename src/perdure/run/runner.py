@@ -7,11 +7,12 @@ runner its place, and takes its rows, measures, counts and commits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-from perdure.types import Array, Block, Exposure, Visibility
+from perdure.suite import Episode
+from perdure.types import Array, Block, Exposure, Task, Visibility
 
 if TYPE_CHECKING:
     from perdure.agent import Agent
@@ -68,6 +69,24 @@ class Experience(NamedTuple):
     terminated: bool
     truncated: bool
     measures: Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class EndedEpisode:
+    """An episode that ran to its end, as it may be recorded or played again."""
+
+    task: Task
+    place: Place
+    exp: int
+    """The number of its row."""
+    address: Episode
+    actions: Sequence[Any]
+    """Fewer than its steps if it was resumed in its middle."""
+    steps: int
+    ret: float
+    success: float | None
+    last: Any = None
+    """Its last observation, where that was kept; without pictures where the agent did not look at them."""
 
 
 LastTrials: TypeAlias = dict[int, tuple[str, int]]

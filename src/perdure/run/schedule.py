@@ -90,7 +90,7 @@ class StepCost:
     grows: float
     """Bytes a step."""
     fixed: float
-    """Bytes whatever its length: the last checkpoints, films."""
+    """Bytes at any length: the last checkpoints, videos."""
     source: Path
     """The run it was measured in."""
 
@@ -115,7 +115,7 @@ class Costs:
 
     @cached_property
     def _beside(self) -> dict[str, list[StepCost]]:
-        """By agent: lifetimes of the same agent on the same curriculum, whatever its length, in the
+        """By agent: lifetimes of the same agent on the same curriculum, of any length, in the
         runs beside this one."""
         found: dict[str, list[StepCost]] = {}
         for k, path in enumerate(_runs_beside(self.plan.path)):
@@ -136,7 +136,7 @@ class Costs:
             mine = {str(Spec(s.name, s.params)): label for label, s in self.plan.agents.items()}
             jobs = [j for j in folder.lifetimes() if theirs.get(j.split("/")[0]) in mine]
         except (PerdureError, TypeError, KeyError, AttributeError):
-            return  # Whoever wants that run will be told what is wrong with it.
+            return  # A command on that run says what is wrong with it.
         for job in jobs[:ENOUGH]:
             place = place_of(job)
             if place is None or place.task:
@@ -172,7 +172,7 @@ class Costs:
 
 
 def longest_first(plan: Plan, jobs: Sequence[Job]) -> list[Job]:
-    """Jobs in the order in which they are best begun: at the end nobody waits for one that began late.
+    """Jobs in the order in which they are best begun: at the end no process waits for one that began late.
     By what lifetimes took so far, and by their lengths where that is not known."""
     if len(jobs) < 2:
         return list(jobs)

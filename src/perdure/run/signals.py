@@ -76,7 +76,7 @@ def patient(what: str, seconds: float) -> Iterator[None]:
 
 
 def leave(code: int) -> NoReturn:
-    """End this process, also if an agent or environment left threads running that nobody waits
+    """End this process, also if an agent or environment left threads running that are not waited
     for: all is on disk."""
     left = [
         t.name for t in threading.enumerate() if not t.daemon and t is not threading.main_thread()

@@ -1,6 +1,6 @@
 """The files behind a lifetime's code: which local files a module imports, and their digests.
 
-Imports are read from the text of the files, so that every process finds the same, whatever else it
+Imports are read from the text of the files, so that every process finds the same, no matter what else it
 has loaded. Local is what is neither in the standard library nor in a folder of installed packages.
 """
 
@@ -280,7 +280,7 @@ def _local_file(path: Path, checked: bool) -> SourceFile | None:
     try:
         now = _read(path)
     except OSError:
-        return None  # Whoever imports it will say so.
+        return None  # Importing it gives the error.
     if module is None or spec is None:
         return now
     known = _loaded.get(path)

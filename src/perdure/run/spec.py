@@ -23,7 +23,8 @@ MAX_SEED = 2**63 - 1
 """Rows hold a lifetime's seed in 64 bits."""
 MAX_FOLDER = 255
 DEADLINE = 600.0
-"""Seconds without a sign of life after which something is taken to hang, unless told otherwise."""
+"""Seconds without a sign of life after which something is taken to hang, where an executor does not
+set them."""
 
 
 @dataclass(frozen=True)

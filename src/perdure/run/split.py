@@ -38,8 +38,8 @@ def can_be_split(agent: Agent, groups: Sequence[Group]) -> bool:
 def evaluate_split(
     loop: LifetimeLoop, pool: EvalPool, groups: Sequence[Group], told: Sequence[int] | None
 ) -> bool:
-    """Evaluate the groups that are left of a phase; of the first, so many steps and rows were ``told``
-    before. False if the agent cannot be handed over."""
+    """Evaluate the groups that are left of a phase; of the first, the loop has so many steps and rows
+    (``told``) already. False if the agent cannot be handed over."""
     arrays = loop.state.handed_over()
     if arrays is None:
         return False
@@ -55,7 +55,7 @@ def evaluate_split(
         "number": place.number,
         "phase": place.phase,
         "block": place.block.to_json(),
-        "films": loop.recorder is not None,
+        "videos": loop.recorder is not None,
         "repeats": loop.repeater is not None,
         "adapted": list(loop.adapted.items()),
     }
@@ -75,9 +75,9 @@ def evaluate_split(
 def evaluate_again(
     loop: LifetimeLoop, group: Group, told: Sequence[int], enters: bool, leaves: bool
 ) -> None:
-    """Evaluate a group in this process, of which so many steps and rows were ``told`` before: they came
+    """Evaluate a group in this process, of which the loop has so many steps and rows (``told``): they came
     from a process that evaluated it elsewhere, and there is no episode to go on with."""
-    films, repeats = loop.recorder is not None, loop.repeater is not None
-    inner = TranscribingLoop(loop.config, loop.agent, films, repeats, loop.adapted, loop.beat)
+    videos, repeats = loop.recorder is not None, loop.repeater is not None
+    inner = TranscribingLoop(loop.config, loop.agent, videos, repeats, loop.adapted, loop.beat)
     transcript = inner.visit(loop.state, group, enters, leaves)
     TranscriptRunner(loop, group, transcript, told).run()

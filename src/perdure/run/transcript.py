@@ -1,15 +1,15 @@
-"""What happened in an evaluation, written down where it was played and told to the lifetime's loop later.
+"""What happened in an evaluation, written down where it was played and passed to the lifetime's loop later.
 
 Evaluation leaves no trace in the agent, its episodes have addresses, and so have the agent's draws in it.
 So a task may be evaluated anywhere, in any order: what it gave is a :class:`Transcript`, and
-:class:`TranscriptRunner` gives the loop the rows, commits and films that it would have had by playing itself.
+:class:`TranscriptRunner` gives the loop the rows, commits and videos that it would have had by playing itself.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gymnasium import spaces
@@ -23,7 +23,7 @@ from perdure.run.env_runner import EnvRunner
 from perdure.run.guards import ARRAYS, Observer
 from perdure.run.progress import BEAT
 from perdure.run.repeat import Repeater
-from perdure.run.runner import Experience, LastTrials, Loop, Place, Runner
+from perdure.run.runner import EndedEpisode, Experience, LastTrials, Loop, Place, Runner
 from perdure.run.vector import pack_actions, unpack_actions
 from perdure.run.video import Recorder
 from perdure.suite import Episode
@@ -38,7 +38,7 @@ class Transcript:
     """What the evaluation of one group gave, in order.
 
     Events are lists of plain values, of which the first says what it was: ``count`` (steps, slots), ``row``,
-    ``seen`` (an episode that may be played again) and ``film`` (one that may be filmed). Of these two,
+    ``seen`` (an episode that may be played again) and ``video`` (one that may be recorded). Of these two,
     ``arrays`` hold the actions and the last observation, by number.
     """
 
@@ -53,13 +53,13 @@ class TranscribingLoop:
         self,
         config: LifetimeConfig,
         agent: Agent,
-        films: bool,
+        videos: bool,
         repeats: bool,
         adapted: LastTrials,
         beat: Callable[[Runner], None],
     ) -> None:
         self.config, self.agent, self.adapted, self._beat = config, agent, adapted, beat
-        self.recorder: Any = _Writer(self, "film") if films else None
+        self.recorder: Any = _Writer(self, "video") if videos else None
         self.repeater: Any = _Writer(self, "seen") if repeats else None
         self.observer = Observer(config.observation_space, "environment")
         self.next_beat = 0.0
@@ -119,22 +119,18 @@ class TranscribingLoop:
 
 
 class _Writer:
-    """Takes the place of a recorder of films, or of a repeater."""
+    """Takes the place of a recorder of videos, or of a repeater."""
 
     def __init__(self, loop: TranscribingLoop, what: str) -> None:
         self.loop, self.what = loop, what
 
-    def on_episode_end(self, task: Task, *told: Any) -> None:
+    def on_episode_end(self, ended: EndedEpisode) -> None:
         """An episode ended."""
-        if self.what == "film":
-            _, _, _, episode, steps, ret, success, actions = told
-            values, last = [steps, ret, success], None
-        else:
-            _, episode, actions, steps, ret, last = told
-            values = [steps, ret]
-        if len(actions) == steps and (name := self.loop.keep(actions, last)) is not None:
-            event = [self.what, name, task.to_json(), list(episode), *values]
-            self.loop.transcript.events.append(event)
+        if len(ended.actions) != ended.steps:
+            return
+        if (name := self.loop.keep(ended.actions, ended.last)) is not None:
+            where = [self.what, name, ended.task.to_json(), list(ended.address)]
+            self.loop.transcript.events.append([*where, ended.steps, ended.ret, ended.success])
 
 
 def runner_for(loop: Loop, place: Place, group: Sequence[Exposure]) -> Runner:
@@ -143,10 +139,10 @@ def runner_for(loop: Loop, place: Place, group: Sequence[Exposure]) -> Runner:
 
 
 class TranscriptRunner:
-    """A runner that plays nothing: it tells the loop what a transcript says.
+    """A runner that plays nothing: it passes on to the loop what a transcript says.
 
     The loop commits after the same rows as if it had played. It has no environments to save then, only
-    how much was told: who resumes evaluates the group again, and passes over that much.
+    how much was passed on: a lifetime that resumes evaluates the group again, and skips that much.
     """
 
     def __init__(
@@ -167,7 +163,7 @@ class TranscriptRunner:
         self.over = False
 
     def run(self) -> None:
-        """Tell everything."""
+        """Pass everything on."""
         for what, *values in self.transcript.events:
             if what == "count":
                 self._count(*values)
@@ -200,35 +196,31 @@ class TranscriptRunner:
         self.rows += 1
 
     def _episode(
-        self, what: str, name: str, task: Mapping[str, Any], address: Any, *told: Any
+        self, what: str, name: str, task: Mapping[str, Any], address: Any, *values: Any
     ) -> None:
-        """An episode for the films, or to be played again."""
-        found, episode = Task.from_json(task), Episode(*address)
+        """An episode for the videos, or to be played again."""
         mine = {
             key[len(name) + 1 :]: array
             for key, array in self.transcript.arrays.items()
             if key.startswith(f"{name}/")
         }
         actions = unpack_actions(self.loop.config.action_space, mine.pop("actions"))
+        here = (Task.from_json(task), self.here, self.loop.experiences, Episode(*address))
+        ended = EndedEpisode(*here, actions, *values)
         recorder: Recorder | None = self.loop.recorder
         repeater: Repeater | None = self.loop.repeater
-        if what == "film" and recorder is not None:
-            where = (self.loop.experiences, self.here.number, self.here.block.kind, episode)
-            steps, ret, success = told
-            recorder.on_episode_end(found, *where, steps, ret, success, actions)
+        if what == "video" and recorder is not None:
+            recorder.on_episode_end(ended)
         elif what == "seen" and repeater is not None:
             observer = Observer(self.loop.config.observation_space, "environment")
-            steps, ret = told
-            repeater.on_episode_end(
-                found, False, episode, actions, steps, ret, observer.unpack(mine)
-            )
+            repeater.on_episode_end(replace(ended, last=observer.unpack(mine)))
 
     def save(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """How much was told."""
+        """How much was passed on."""
         return {"told": [self.steps, self.rows], "over": self.over}, {}
 
     def restore(self, position: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
-        """Pass over what was told before."""
+        """Skip what was passed on before."""
         self.skip_steps, self.skip_rows = position["told"]
 
     @property

@@ -15,7 +15,7 @@ import numpy as np
 from gymnasium import spaces
 
 from perdure.errors import EnvironmentFault, PerdureError
-from perdure.run.guards import Observer, check_flag, check_reward, place_of
+from perdure.run.guards import Observer, check_flag, check_reward, file_and_line
 from perdure.spaces import joined
 from perdure.suite import OF_SLOTS, BatchedEnv, Episode, Suite, is_restorable
 from perdure.types import Array, Task
@@ -34,7 +34,7 @@ def fault(where: str, error: Exception, episode: str = "") -> PerdureError:
         return EnvironmentFault(f"{error}{episode}")
     if isinstance(error, PerdureError):
         return error
-    words = f"{where} raised {type(error).__name__}: {error} ({place_of(error)})"
+    words = f"{where} raised {type(error).__name__}: {error} ({file_and_line(error)})"
     return EnvironmentFault(f"{words}{episode}")
 
 
@@ -265,11 +265,11 @@ class Environments:
         return [self.observer.admit(obs, where) for obs in seen], *rest  # type: ignore[return-value]
 
     def skips(self) -> bool:
-        """Whether some of them need not draw what nobody looks at."""
+        """Whether some of them need not draw observations that are not looked at."""
         return any(hasattr(part, "skip_pictures") for part in self.parts)
 
     def skip(self, slots: Sequence[int], skipped: Sequence[bool] | Array) -> None:
-        """Of these slots, those whose next observations nobody looks at; for the next step alone."""
+        """Of these slots, those whose next observations are not looked at; for the next step alone."""
         for number, part in enumerate(self.parts):
             skip_pictures = getattr(part, "skip_pictures", None)
             if skip_pictures is not None:

@@ -1,18 +1,18 @@
-"""Films of evaluation episodes: of each task the first, the best and the worst, and of a task that is
+"""Videos of evaluation episodes: of each task the first, the best and the worst, and of a task that is
 learned the same episode before learning, right after it, two lessons later and at the end of life.
 
-An episode is filmed after it has ended, by playing it once more: its seed and its actions, in an
+An episode is recorded after it has ended, by playing it once more: its seed and its actions, in an
 environment of its own that can be seen. So recording comes near neither the agent nor the
-environments that make the rows, and rows are the same without it. A film whose playing does not
+environments that make the rows, and rows are the same without it. A video whose playing does not
 give the episode's return is not kept.
 
 ::
 
     <lifetime>/_video/toy--goal-ne-00000120.mp4    one episode, named by its row's exp
-                      index.json                   which film is what; what it does not name is not
-                                                   a film
+                      index.json                   which video is what; what it does not name is not
+                                                   a video
 
-Films are made before the rows of their episodes are committed, so that no committed row is left
+Videos are made before the rows of their episodes are committed, so that no committed row is left
 unseen by a lifetime that is killed and resumed.
 """
 
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from math import isnan
 from pathlib import Path
@@ -32,7 +32,8 @@ from gymnasium import spaces
 
 from perdure.errors import EnvironmentFault, MissingExtra
 from perdure.names import task_slug
-from perdure.run.progress import BEAT, Filming
+from perdure.run.progress import BEAT, VideoProgress
+from perdure.run.runner import EndedEpisode
 from perdure.run.vector import reset_env
 from perdure.store.layout import LifetimeFolder
 from perdure.store.rows import params_json
@@ -41,11 +42,11 @@ from perdure.types import Array, Curriculum, Task
 
 WHICH = ("first", "best", "worst", "before", "learned", "later", "end")
 SIDE = 320
-"""The longer side of a film in pixels, at most."""
+"""The longer side of a video in pixels, at most."""
 LONGEST = 100
-"""Frames of a film; of longer episodes every second, third, … frame is taken."""
+"""Frames of a video; of longer episodes every second, third, … frame is taken."""
 SHORTEST = 3.0
-"""Seconds that a film lasts at least: what a robot does in one cannot be followed."""
+"""Seconds that a video lasts at least: what a robot does in one cannot be followed."""
 FPS = 10.0
 """Where an environment does not say."""
 LATER = 2
@@ -57,7 +58,7 @@ ENCODING = (
 
 
 @dataclass(frozen=True)
-class Film:
+class Video:
     """A file and what one sees in it."""
 
     file: str
@@ -86,7 +87,7 @@ class RecordedEpisode:
     success: float | None
     instance: int | None = None
     actions: tuple[Any, ...] = field(default=(), repr=False, compare=False)
-    film: Film | None = None
+    video: Video | None = None
 
     @property
     def rank(self) -> tuple[float, float]:
@@ -95,18 +96,18 @@ class RecordedEpisode:
 
     @property
     def wanted(self) -> bool:
-        """Whether it has no film yet and can have one."""
-        return self.film is None and bool(self.actions)
+        """Whether it has no video yet and can have one."""
+        return self.video is None and bool(self.actions)
 
     def entry(self, which: str) -> dict[str, Any]:
         """As it stands in the index."""
-        assert self.film is not None
-        own = {k: v for k, v in asdict(self).items() if k not in ("actions", "film", "ret")}
-        return {"which": which, **own, "return": self.ret, **asdict(self.film)}
+        assert self.video is not None
+        own = {k: v for k, v in asdict(self).items() if k not in ("actions", "video", "ret")}
+        return {"which": which, **own, "return": self.ret, **asdict(self.video)}
 
 
 class Recorder:
-    """Sees every evaluation episode of one lifetime and keeps the films worth keeping."""
+    """Sees every evaluation episode of one lifetime and keeps the videos worth keeping."""
 
     def __init__(
         self,
@@ -114,13 +115,13 @@ class Recorder:
         suites: Mapping[str, Suite],
         start: int,
         note: Callable[[str], None],
-        filming: Filming | None = None,
+        progress: VideoProgress | None = None,
         moments: Mapping[str, Mapping[int, str]] | None = None,
     ) -> None:
         self.folder, self.suites, self.note = folder, suites, note
         self.moments = moments or {}
         """By task and block: which moment of its life an evaluation shows."""
-        self.filming = filming or Filming(0)
+        self.progress = progress or VideoProgress(0)
         self.kept: dict[tuple[str, str], dict[str, RecordedEpisode]] = {}
         """By task and parameters, then first, best and worst."""
         self.tasks: dict[tuple[str, str], Task] = {}
@@ -128,11 +129,11 @@ class Recorder:
         self.watched = [[start, start]]
         """Ranges of experiences that were looked at; a session without video leaves a gap."""
         self._stages: dict[tuple[str, str], gymnasium.Env[Any, Any]] = {}
-        """Environments that can be seen, by task and parameters: opening one takes as long as a film."""
+        """Environments that can be seen, by task and parameters: opening one takes as long as a video."""
         self._read(start)
 
     def close(self) -> None:
-        """Close the environments that films were made in."""
+        """Close the environments that videos were made in."""
         while self._stages:
             self._stages.popitem()[1].close()
 
@@ -144,44 +145,45 @@ class Recorder:
 
     def _read(self, start: int) -> None:
         """Go on from the index; what it says of rows that were not committed is forgotten."""
-        index = self.folder.films()
+        index = self.folder.videos()
         if index is None:
             return
         try:
             before = [[a, min(b, start)] for a, b in index["watched"] if a < start]
-            for entry in index["films"]:
+            for entry in index["videos"]:
                 if entry["exp"] < start:
                     found = _episode(entry)
                     self.kept.setdefault((found.task, found.params), {})[entry["which"]] = found
         except (TypeError, KeyError, ValueError, AttributeError) as e:
-            # No row depends on films: what is there is made anew, as far as it is seen again.
+            # No row depends on videos: they are made again, of episodes that are played from here on.
             self.kept.clear()
-            self.note(f"{self.folder.films_in} is not an index of films ({e!r}), and begun again")
+            self.note(f"{self.folder.videos_in} is not an index of videos ({e!r}), and begun again")
             return
         if before and before[-1][1] == start:
             self.watched = before
         else:
             self.watched = [*before, [start, start]]
 
-    def on_episode_end(
-        self,
-        task: Task,
-        exp: int,
-        block: int,
-        kind: str,
-        episode: Episode,
-        steps: int,
-        ret: float,
-        success: float | None,
-        actions: Sequence[Any],
-    ) -> None:
+    def on_episode_end(self, ended: EndedEpisode) -> None:
         """An evaluation episode ended. One whose actions are not all known is passed over."""
-        if len(actions) != steps:
+        if len(ended.actions) != ended.steps:
             return
+        task, block, episode = ended.task, ended.place.number, ended.address
         key = (task.id, params_json(task.params))
-        won = None if success is None or isnan(success) else success
-        where = (*key, exp, block, kind, episode.number, episode.seed, episode.trial_seed)
-        seen = RecordedEpisode(*where, steps, ret, won, episode.instance, tuple(actions))
+        seen = RecordedEpisode(
+            *key,
+            exp=ended.exp,
+            block=block,
+            kind=ended.place.block.kind,
+            episode=episode.number,
+            seed=episode.seed,
+            trial_seed=episode.trial_seed,
+            steps=ended.steps,
+            ret=ended.ret,
+            success=None if ended.success is None or isnan(ended.success) else ended.success,
+            instance=episode.instance,
+            actions=tuple(ended.actions),
+        )
         self.tasks[key] = task
         mine = self.kept.setdefault(key, {})
         if self.watched[0][0] == 0 and len(self.watched) == 1:
@@ -195,7 +197,7 @@ class Recorder:
             mine["worst"] = seen
 
     def save(self, until: int, beat: Callable[[], None]) -> None:
-        """Make the films that are missing, then the index, and remove what it no longer names."""
+        """Make the videos that are missing, then the index, and remove what it no longer names."""
         from perdure.agents.adapters._globals import GlobalRng
 
         # An environment being made or drawn may draw from global generators: the agent's are safe.
@@ -206,52 +208,52 @@ class Recorder:
                 for which, episode in mine.items():
                     if episode.exp not in made:
                         if episode.wanted:
-                            self.filming.begin(episode.task, left)
+                            self.progress.begin(episode.task, left)
                             left -= 1
-                        made[episode.exp] = self._filmed(key, episode, beat)
+                        made[episode.exp] = self._with_video(key, episode, beat)
                         if episode.wanted:
-                            self.filming.end()
+                            self.progress.end()
                     mine[which] = made[episode.exp]
         self.watched[-1][1] = until
         kept = [
             mine[which].entry(which)
             for _, mine in sorted(self.kept.items())
             for which in WHICH
-            if which in mine and mine[which].film
+            if which in mine and mine[which].video
         ]
-        index = {"format": 1, "watched": self.watched, "films": kept, "notes": self.notes}
-        self.folder.write_films(index, {entry["file"] for entry in kept})
+        index = {"format": 1, "watched": self.watched, "videos": kept, "notes": self.notes}
+        self.folder.write_videos(index, {entry["file"] for entry in kept})
 
-    def _filmed(
+    def _with_video(
         self, key: tuple[str, str], e: RecordedEpisode, beat: Callable[[], None]
     ) -> RecordedEpisode:
         if e.task in self.notes or not e.wanted:
             return e
         try:
             task, env = self.tasks[key], self._stage(key)
-            with tempfile.TemporaryDirectory(prefix="perdure-film-") as folder:
-                film = shoot(self.suites[task.suite], env, e, Path(folder) / "film.mp4", beat)
-                data = (Path(folder) / "film.mp4").read_bytes()
+            with tempfile.TemporaryDirectory(prefix="perdure-video-") as folder:
+                video = shoot(self.suites[task.suite], env, e, Path(folder) / "video.mp4", beat)
+                data = (Path(folder) / "video.mp4").read_bytes()
         except Unseen as error:
             self.notes[e.task] = str(error)
             return e
         except Exception as error:
-            # Whatever a simulator's renderer raises: no film, and the lifetime goes on.
+            # Any error of a simulator's renderer: no video, and the lifetime goes on.
             self.close()
-            self.notes[e.task] = f"{e.task} is not filmed: {type(error).__name__}: {error}"
+            self.notes[e.task] = f"{e.task} is not recorded: {type(error).__name__}: {error}"
             self.note(self.notes[e.task])
             return e
         name = f"{task_slug(e.task)}-{e.exp:08d}.mp4"
-        self.folder.write_film(name, data)
-        return replace(e, film=replace(film, file=name), actions=())
+        self.folder.write_video(name, data)
+        return replace(e, video=replace(video, file=name), actions=())
 
 
 def _episode(entry: Mapping[str, Any]) -> RecordedEpisode:
-    film = Film(**{k: entry[k] for k in Film.__dataclass_fields__})
-    own = [k for k in RecordedEpisode.__dataclass_fields__ if k not in ("actions", "film", "ret")]
-    # Films of older versions know no instance.
+    video = Video(**{k: entry[k] for k in Video.__dataclass_fields__})
+    own = [k for k in RecordedEpisode.__dataclass_fields__ if k not in ("actions", "video", "ret")]
+    # Videos of older versions know no instance.
     known = {k: entry[k] for k in own if k in entry}
-    return RecordedEpisode(**known, ret=entry["return"], film=film)
+    return RecordedEpisode(**known, ret=entry["return"], video=video)
 
 
 class Unseen(EnvironmentFault):
@@ -259,7 +261,7 @@ class Unseen(EnvironmentFault):
 
 
 def encoder() -> Any:
-    """What writes films; MissingExtra if it is not installed."""
+    """What writes videos; MissingExtra if it is not installed."""
     try:
         import imageio_ffmpeg
     except ImportError as e:
@@ -268,13 +270,13 @@ def encoder() -> Any:
 
 
 def unseen(curriculum: Curriculum, suites: Mapping[str, Suite]) -> list[str]:
-    """Why some of a curriculum's evaluated tasks cannot be filmed, a sentence each."""
+    """Why some of a curriculum's evaluated tasks cannot be recorded, a sentence each."""
     out = []
     for task in _evaluated(curriculum):
         try:
             _open(suites[task.suite], task).close()
         except Exception as e:
-            out.append(str(e) if isinstance(e, Unseen) else f"{task.id} is not filmed: {e}")
+            out.append(str(e) if isinstance(e, Unseen) else f"{task.id} is not recorded: {e}")
     return out
 
 
@@ -319,8 +321,8 @@ def moments(curriculum: Curriculum) -> dict[str, dict[int, str]]:
     return out
 
 
-def films_expected(curriculum: Curriculum) -> int:
-    """How many films a lifetime makes, if none is made of an episode that a later one outdoes."""
+def videos_expected(curriculum: Curriculum) -> int:
+    """How many videos a lifetime makes, if none is made of an episode that a later one outdoes."""
     own = moments(curriculum)
     return sum(
         3 + len([w for w in own.get(task.id, {}).values() if w != "before"])
@@ -333,7 +335,7 @@ def _open(suite: Suite, task: Task) -> gymnasium.Env[Any, Any]:
     if env.render_mode != "rgb_array":
         env.close()
         raise Unseen(
-            f"{task.id} is not filmed: its environment does not render rgb_array (a suite offers "
+            f"{task.id} is not recorded: its environment does not render rgb_array (a suite offers "
             "one that does by render_env(task))"
         )
     return env
@@ -345,8 +347,8 @@ def shoot(
     episode: RecordedEpisode,
     path: Path,
     beat: Callable[[], None],
-) -> Film:
-    """Play an episode again and write its film to ``path``."""
+) -> Video:
+    """Play an episode again and write its video to ``path``."""
     every = -(-(episode.steps + 1) // LONGEST)
     frames = _frames(suite, env, episode, every)
     first = next(frames)
@@ -375,7 +377,7 @@ def shoot(
                 next_beat = time.monotonic() + BEAT
     finally:
         writer.close()
-    return Film("", count, every, fps, w, h)
+    return Video("", count, every, fps, w, h)
 
 
 def _frames(

@@ -1,6 +1,6 @@
 """A looping picture of what agents kept: the same episode of one task, a row an agent, a column a moment.
 
-Made from the films of a run (``perdure run … --films 1``), for a README or a slide.
+Made from the videos of a run (``perdure run … --videos 1``), for a README or a slide.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOMENTS = {"learned": "just learned", "later": "two tasks later", "end": "at the
 LARGEST = 3_000_000
 """Bytes: what a page of text may ask for."""
 SIDES = (208, 176, 144, 112)
-"""Pixels of a film's side; the first whose picture is small enough is taken."""
+"""Pixels of a video's side; the first whose picture is small enough is taken."""
 FRAMES, FPS = 48, 14
 PAUSE = 8
 """Frames that the last picture stays."""
@@ -29,7 +29,7 @@ KEPT, LOST, TEXT, MUTED, TRACK = "#2166ac", "#c2570c", "#171c24", "#5d6675", "#e
 
 
 def animation(study: Study, agents: Sequence[str] = (), task: str | None = None) -> bytes:
-    """A GIF of the task's films of some agents, each cell with the share of episodes that succeed.
+    """A GIF of the task's videos of some agents, each cell with the share of episodes that succeed.
 
     ``agents`` are by default the one that kept least and the one that kept most; the task is the first
     that was learned.
@@ -59,7 +59,7 @@ def _extremes(study: Study) -> list[str]:
 
 
 Cell = tuple[str, list[Any], float]
-"""A moment, the film's frames, and the mean score then."""
+"""A moment, the video's frames, and the mean score then."""
 
 
 def _cells(study: Study, agent: str, task: str) -> list[Cell]:
@@ -69,20 +69,20 @@ def _cells(study: Study, agent: str, task: str) -> list[Cell]:
         folder = study.lifetime_folder(life)
         if folder is None:
             continue
-        films = {str(e["which"]): e for e in folder.shown_films() if str(e["task"]) == task}
-        found = [(m, films[m]) for m in MOMENTS if m in films]
+        videos = {str(e["which"]): e for e in folder.shown_videos() if str(e["task"]) == task}
+        found = [(m, videos[m]) for m in MOMENTS if m in videos]
         if found:
             return [
-                (m, list(_frames(folder.film(str(e["file"])))), _score(study, agent, task, e))
+                (m, list(_frames(folder.video(str(e["file"])))), _score(study, agent, task, e))
                 for m, e in found
             ]
     raise StoreError(
-        f"{agent} has no film of {task} after learning: run with --films 1 (or --video)"
+        f"{agent} has no video of {task} after learning: run with --videos 1 (or --video)"
     )
 
 
 def _score(study: Study, agent: str, task: str, entry: Any) -> float:
-    """The mean over lifetimes of the task's score in the block of a film."""
+    """The mean over lifetimes of the task's score in the block of a video."""
     values = []
     for name in study.of_agent(agent):
         matrix = study.matrices[name]
@@ -92,19 +92,19 @@ def _score(study: Study, agent: str, task: str, entry: Any) -> float:
     return float(np.nanmean(values)) if values else float("nan")
 
 
-def _frames(film: bytes) -> Iterator[Any]:
-    """The pictures of a film."""
+def _frames(video: bytes) -> Iterator[Any]:
+    """The pictures of a video."""
     try:
         import imageio_ffmpeg
     except ImportError as e:
-        raise MissingExtra("reading films", "video") from e
+        raise MissingExtra("reading videos", "video") from e
     import tempfile
 
     from PIL import Image
 
-    with tempfile.TemporaryDirectory(prefix="perdure-film-") as folder:
-        path = Path(folder) / "film.mp4"
-        path.write_bytes(film)
+    with tempfile.TemporaryDirectory(prefix="perdure-video-") as folder:
+        path = Path(folder) / "video.mp4"
+        path.write_bytes(video)
         reader = imageio_ffmpeg.read_frames(str(path))
         width, height = next(reader)["size"]
         for raw in reader:
@@ -113,7 +113,7 @@ def _frames(film: bytes) -> Iterator[Any]:
 
 
 def _page(cells: dict[str, list[Cell]], task: str, side: int, k: int) -> Any:
-    """The k-th picture: every film at the same share of its length."""
+    """The k-th picture: every video at the same share of its length."""
     from PIL import Image, ImageDraw
 
     left, top, gap, under = 86, 46, 8, 26

@@ -34,7 +34,7 @@ class EvaluatedPolicy:
 
     name: str
     rows: Sequence[Row]
-    films: Mapping[str, Sequence[str]]
+    videos: Mapping[str, Sequence[str]]
     """By task."""
     measure: str = "success"
     seconds: float = nan
@@ -60,17 +60,17 @@ def evaluated(run: Run) -> list[EvaluatedPolicy]:
     for info in run.lifetimes():
         if info.expert or info.status == "damaged":
             continue
-        rows, films = found.setdefault(info.agent, ([], {}))
+        rows, videos = found.setdefault(info.agent, ([], {}))
         rows += [row for row in info.read().rows() if not row.learning]
         folder = run.folder.lifetime(info.id)
         spans = folder.worked(folder.last_sign())
         worked[info.agent] = worked.get(info.agent, 0.0) + sum(end - start for start, end in spans)
-        for film in (folder.films() or {}).get("films", ()):
-            path, mine = folder.film_path(film["file"]), films.setdefault(film["task"], [])
-            mine += [] if path in mine else [path]  # One film may be the first and the best.
+        for video in (folder.videos() or {}).get("videos", ()):
+            path, mine = folder.video_path(video["file"]), videos.setdefault(video["task"], [])
+            mine += [] if path in mine else [path]  # One video may be the first and the best.
     return [
-        EvaluatedPolicy(name, rows, films, measure, worked[name])
-        for name, (rows, films) in found.items()
+        EvaluatedPolicy(name, rows, videos, measure, worked[name])
+        for name, (rows, videos) in found.items()
         if rows
     ]
 
@@ -149,18 +149,18 @@ def eval_info(policy: EvaluatedPolicy, protocol: EvalProtocol | None) -> dict[st
             "sum_rewards": [row.ret for row in rows],
             "max_rewards": [_most(row) for row in rows],
             "successes": [bool(getattr(row, policy.measure)) for row in rows],
-            "video_paths": list(policy.films.get(task, ())),
+            "video_paths": list(policy.videos.get(task, ())),
         }
         per_task.append({"task_group": group, "task_id": number, "metrics": metrics})
     every = [row for rows in groups.values() for row in rows]
-    films = [path for paths in policy.films.values() for path in paths]
+    videos = [path for paths in policy.videos.values() for path in paths]
     taken = None if isnan(policy.seconds) else policy.seconds
     intervals = {t: _interval(e) for t, e in success_by_task(policy.episodes).items()}
     return {
         "per_task": per_task,
-        "per_group": {g: _sums(rows, policy.measure, films) for g, rows in groups.items()},
+        "per_group": {g: _sums(rows, policy.measure, videos) for g, rows in groups.items()},
         "overall": {
-            **_sums(every, policy.measure, films),
+            **_sums(every, policy.measure, videos),
             "eval_s": taken,
             "eval_ep_s": taken / len(every) if taken is not None and every else None,
         },
@@ -172,7 +172,7 @@ def eval_info(policy: EvaluatedPolicy, protocol: EvalProtocol | None) -> dict[st
     }
 
 
-def _sums(rows: Sequence[Row], measure: str, films: Sequence[str]) -> dict[str, Any]:
+def _sums(rows: Sequence[Row], measure: str, videos: Sequence[str]) -> dict[str, Any]:
     most = [m for m in map(_most, rows) if m is not None]
     sums = [row.ret for row in rows if row.ret is not None]
     return {
@@ -180,7 +180,7 @@ def _sums(rows: Sequence[Row], measure: str, films: Sequence[str]) -> dict[str, 
         "avg_max_reward": sum(most) / len(most) if most else None,
         "pc_success": 100 * sum(bool(getattr(row, measure)) for row in rows) / max(len(rows), 1),
         "n_episodes": len(rows),
-        "video_paths": list(films),
+        "video_paths": list(videos),
     }
 
 

@@ -40,7 +40,7 @@ BAR = 60
 WIDE = 110
 """On narrower terminals some columns are left out."""
 _SUITE = re.compile(r"(?<=\s)[\w.-]+/(?=[^\s\d])")
-"""A task's suite, which is not the 12/30 of films."""
+"""A task's suite, which is not the 12/30 of videos."""
 LINE = 10_000
 """Columns of a log, which has no end to its lines."""
 FAILED = 3
@@ -175,9 +175,9 @@ class Watcher:
 
 
 def _doing(progress: dict[str, Any]) -> str:
-    """What a lifetime is at: learn push, or filming 12/30 push."""
-    films = progress.get("films") if progress.get("kind") == "film" else None
-    what = f"filming {films}" if films else progress.get("kind", "")
+    """What a lifetime is at: learn push, or recording 12/30 push."""
+    videos = progress.get("videos") if progress.get("kind") == "video" else None
+    what = f"recording {videos}" if videos else progress.get("kind", "")
     return f"{what} {progress.get('task', '')}".strip()
 
 

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from perdure.show.films import films
 from perdure.show.report.page import PageSection, clean
 from perdure.show.report.study import Study
+from perdure.show.videos import videos
 from perdure.store.layout import Picture, RunFolder
 
 ROOM = 5_000_000
 """Bytes of pictures that a report holds."""
 
 
-def films_and_pictures(study: Study) -> Sequence[PageSection]:
+def videos_and_pictures(study: Study) -> Sequence[PageSection]:
     """All that a report shows of agents at work."""
-    return (*films(study), *pictures(study))
+    return (*videos(study), *pictures(study))
 
 
 def pictures(study: Study) -> Sequence[PageSection]:

@@ -1,6 +1,6 @@
 """Compact copies of finished runs: all that readers need, small enough to be published.
 
-Left out are checkpoints, films, the seeds of learning episodes and the names of machines. The rows of a lifetime are one segment, its
+Left out are checkpoints, videos, the seeds of learning episodes and the names of machines. The rows of a lifetime are one segment, its
 journal one claim and one commit that is the end. Every reader takes such a copy for the run it is;
 ``perdure run`` refuses to go on with it. The same rows and records give the same bytes.
 """

@@ -227,7 +227,7 @@ class RunFolder:
         """Take over a run's specification and jobs, as a compact copy."""
         self.write_spec(source.spec())
         self.write_jobs(source.jobs())
-        self.store.put(_COMPACT, to_json({"left out": ["checkpoints", "films", "hosts"]}))
+        self.store.put(_COMPACT, to_json({"left out": ["checkpoints", "videos", "hosts"]}))
 
     def probe(self) -> None:
         """StoreError if the place where the run is kept does not keep what is promised of it."""

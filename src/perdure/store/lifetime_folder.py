@@ -1,4 +1,4 @@
-"""What a lifetime's folder says of its state: its description, who ran it, how far it is, its films.
+"""What a lifetime's folder says of its state: its description, who ran it, how far it is, its videos.
 
 The names below a run are listed in :mod:`perdure.store.layout`.
 """
@@ -32,7 +32,7 @@ LOCK = "_meta/lock"
 _DESCRIPTION, _PROGRESS, _ERROR = "_meta/lifetime.json", "_meta/progress.json", "_meta/error.json"
 _DESCRIPTION_GZ = f"{_DESCRIPTION}.gz"
 _REPEAT, _CRASH, _PRUNED = "_meta/repeat.json", "_meta/crash.txt", "_meta/pruned.json"
-_SESSIONS, _FILMS = "_meta/sessions", f"{VIDEO}/index.json"
+_SESSIONS, _VIDEO_INDEX = "_meta/sessions", f"{VIDEO}/index.json"
 _PENDING = "_meta/pending.rows"
 _SESSION = re.compile(rf"{_SESSIONS}/\d{{5,}}\.json")
 MOST_CRASH = 64 << 10
@@ -316,51 +316,51 @@ class LifetimeFolder:
                 )
 
     def version(self) -> str:
-        """Changes when there is something new to show: rows, an error, films."""
+        """Changes when there is something new to show: rows, an error, videos."""
         seen = hashlib.sha256("\n".join(self.store.list(journal.FOLDER)).encode())
         if not self.remote:
             seen.update(f"{self.store.sizes('_meta').get(_PENDING)}".encode())
-        for name in (_ERROR, _FILMS):
+        for name in (_ERROR, _VIDEO_INDEX):
             try:
                 seen.update(self.store.get(name, metadata.LONGEST))
             except StoreError:
                 seen.update(b"\0")
         return seen.hexdigest()
 
-    # Films of its episodes; no row depends on them.
+    # Videos of its episodes; no row depends on them.
 
-    def films(self) -> dict[str, Any] | None:
-        """The index of the films; None if there is none that can be read."""
-        return metadata.look(self.store, _FILMS)[0] or None
+    def videos(self) -> dict[str, Any] | None:
+        """The index of the videos; None if there is none that can be read."""
+        return metadata.look(self.store, _VIDEO_INDEX)[0] or None
 
-    def shown_films(self) -> list[dict[str, Any]]:
-        """The entries of the index that can be shown: whole, and of a film in this folder."""
-        return metadata.films(self.films() or {})
+    def shown_videos(self) -> list[dict[str, Any]]:
+        """The entries of the index that can be shown: whole, and of a video in this folder."""
+        return metadata.videos(self.videos() or {})
 
-    def film(self, name: str) -> bytes:
-        """One film; MissingObject if there is none of this name."""
+    def video(self, name: str) -> bytes:
+        """One video; MissingObject if there is none of this name."""
         return self.store.get(f"{VIDEO}/{name}")
 
-    def film_path(self, name: str) -> str:
-        """Where a film is."""
+    def video_path(self, name: str) -> str:
+        """Where a video is."""
         return self.store.where(f"{VIDEO}/{name}")
 
-    def write_film(self, name: str, data: bytes) -> None:
-        """Write one film."""
+    def write_video(self, name: str, data: bytes) -> None:
+        """Write one video."""
         self.store.put(f"{VIDEO}/{name}", data)
 
-    def write_films(self, index: Mapping[str, Any], named: Collection[str]) -> None:
-        """Write the index, and remove every film that it does not name."""
-        self.store.put(_FILMS, to_json(index))
-        kept = {_FILMS, *(f"{VIDEO}/{name}" for name in named)}
+    def write_videos(self, index: Mapping[str, Any], named: Collection[str]) -> None:
+        """Write the index, and remove every video that it does not name."""
+        self.store.put(_VIDEO_INDEX, to_json(index))
+        kept = {_VIDEO_INDEX, *(f"{VIDEO}/{name}" for name in named)}
         for name in self.store.list(VIDEO):
             if name not in kept:
                 self.store.delete(name)
 
     @property
-    def films_in(self) -> str:
-        """Where the index of the films is, for messages."""
-        return self.store.where(_FILMS)
+    def videos_in(self) -> str:
+        """Where the index of the videos is, for messages."""
+        return self.store.where(_VIDEO_INDEX)
 
     def unfinished(self) -> list[str]:
         """What killed writers left half-written, and what others are writing now."""
@@ -386,7 +386,11 @@ class LifetimeFolder:
 
     def side_problems(self) -> list[str]:
         """What is wrong with the objects that are only looked at, a sentence each."""
-        shapes = {_PROGRESS: metadata.PROGRESS, _ERROR: metadata.ERROR, _FILMS: metadata.FILMS}
+        shapes = {
+            _PROGRESS: metadata.PROGRESS,
+            _ERROR: metadata.ERROR,
+            _VIDEO_INDEX: metadata.VIDEOS,
+        }
         shapes |= {_REPEAT: metadata.REPEAT, _PRUNED: metadata.PRUNED}
         shapes |= dict.fromkeys(self.session_names(), metadata.SESSION)
         problems = [

@@ -1,4 +1,4 @@
-"""Objects that are only looked at: signs of life, sessions, errors, films.
+"""Objects that are only looked at: signs of life, sessions, errors, videos.
 
 No row depends on them, so nothing stops for one that is damaged: what cannot be used is left out,
 and ``perdure check`` names it.
@@ -18,7 +18,7 @@ from perdure.store.sealed import parse
 LONGEST = 16 << 20
 _LARGEST = 1e15
 """No clock, count or rate of ours goes beyond it."""
-_FILM = re.compile(r"[A-Za-z0-9][^/\\\x00-\x1f]*\.mp4")
+_VIDEO_FILE = re.compile(r"[A-Za-z0-9][^/\\\x00-\x1f]*\.mp4")
 
 
 def look(store: ObjectStore, name: str) -> tuple[dict[str, Any], str]:
@@ -76,8 +76,8 @@ REPEAT: Shape = {
     **dict.fromkeys(("played", "agreed"), lambda value: type(value) is int and 0 <= value < 1000),
     "differences": _texts,
 }
-FILM: Shape = {
-    "file": lambda value: isinstance(value, str) and bool(_FILM.fullmatch(value)),
+VIDEO_ENTRY: Shape = {
+    "file": lambda value: isinstance(value, str) and bool(_VIDEO_FILE.fullmatch(value)),
     **dict.fromkeys(("which", "task"), text),
     **dict.fromkeys(("block", "steps", "return"), number),
 }
@@ -99,14 +99,16 @@ def problem(store: ObjectStore, name: str, shape: Shape) -> str:
     return f"{why}; no row depends on it: remove it" if why else ""
 
 
-def films(index: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The entries of an index of films that can be shown."""
-    found = index.get("films")
-    return [entry for entry in found if _is_film(entry)] if isinstance(found, list) else []
+def videos(index: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The entries of an index of videos that can be shown."""
+    found = index.get("videos")
+    return [entry for entry in found if _is_video(entry)] if isinstance(found, list) else []
 
 
-def _is_film(entry: Any) -> bool:
-    return isinstance(entry, dict) and all(good(entry.get(key)) for key, good in FILM.items())
+def _is_video(entry: Any) -> bool:
+    return isinstance(entry, dict) and all(
+        good(entry.get(key)) for key, good in VIDEO_ENTRY.items()
+    )
 
 
-FILMS: Shape = {"films": lambda value: isinstance(value, list) and all(map(_is_film, value))}
+VIDEOS: Shape = {"videos": lambda value: isinstance(value, list) and all(map(_is_video, value))}

@@ -12,7 +12,7 @@ from perdure.errors import MissingExtra, StoreError
 from perdure.names import task_slug
 from perdure.store.files import write_file
 from perdure.store.run import Run
-from perdure.store.saved import SavedAgent, saved_agent
+from perdure.store.saved import AgentReference, SavedAgent, saved_agent
 
 
 def write_safetensors(
@@ -36,7 +36,7 @@ def write_safetensors(
         if info.id in without:
             continue
         try:
-            saved = saved_agent(run, info.agent, info.seed, expert=info.expert)
+            saved = saved_agent(AgentReference(run, info.agent, info.seed, expert=info.expert))
             arrays = {name: np.ascontiguousarray(v) for name, v in saved.weights.items()}
         except StoreError as e:
             left_out.append(str(e))

@@ -22,6 +22,21 @@ WEIGHTS = ("net.", "net/")
 
 
 @dataclass(frozen=True)
+class AgentReference:
+    """Which trained agent of a run is meant."""
+
+    run: Run
+    agent: str = ""
+    """Its label; empty if the run has one agent alone."""
+    seed: int | None = None
+    """Of its lifetime; None: the first."""
+    commit: int = -1
+    """After which it is taken; -1: the last."""
+    expert: str = ""
+    """The task of a single-task expert."""
+
+
+@dataclass(frozen=True)
 class SavedAgent:
     """The agent of a lifetime at one of its commits."""
 
@@ -64,11 +79,9 @@ class SavedAgent:
         return f"{self.info.id} of {self.run}, commit {self.commit.n}"
 
 
-def saved_agent(
-    run: Run, agent: str = "", seed: int | None = None, commit: int = -1, expert: str = ""
-) -> SavedAgent:
-    """The agent with this label, of the lifetime with this seed (the first), after this commit (the
-    last); ``expert`` is the task of a single-task expert."""
+def saved_agent(which: AgentReference) -> SavedAgent:
+    """The agent that a reference means."""
+    run, agent, seed, expert = which.run, which.agent, which.seed, which.expert
     infos = [i for i in run.lifetimes() if i.expert == expert and i.status != "damaged"]
     labels = list(dict.fromkeys(i.agent for i in infos))
     label = labels[0] if not agent and len(labels) == 1 else agent
@@ -89,7 +102,7 @@ def saved_agent(
         if life.commits and life.commits[-1].checkpoint is None and not run.folder.compact:
             why = "it cannot be saved: its state() gives None"
         raise StoreError(f"{info.path}: the agent cannot be loaded: {why}")
-    number = max(held) if commit == -1 else commit
+    number = max(held) if which.commit == -1 else which.commit
     if number not in held:
         there = f"(there: {', '.join(map(str, sorted(held)))}; older ones make room for new ones)"
         raise UnknownName(f"commit of {info.path} with a checkpoint", str(number), [], there)

@@ -133,7 +133,7 @@ class Optimizer(ABC):
         self.parameters = list(parameters)
         self.weights: Tensor = torch.cat([p.detach().reshape(-1) for p in self.parameters])
         self.grads = torch.zeros_like(self.weights)
-        self.kept = {name: torch.zeros_like(self.weights) for name in self.moments}
+        self.buffers = {name: torch.zeros_like(self.weights) for name in self.moments}
         self._places: dict[int, tuple[int, int]] = {}
         start = 0
         for p in self.parameters:
@@ -151,8 +151,8 @@ class Optimizer(ABC):
 
     def forget(self) -> None:
         """Begin anew: nothing is known of former steps."""
-        for kept in self.kept.values():
-            kept.zero_()
+        for buffer in self.buffers.values():
+            buffer.zero_()
         self.steps = 0
 
     def advance(self, progress: float) -> None:
@@ -193,7 +193,7 @@ class Optimizer(ABC):
         """Copies of the moments and the place in the schedule; the parameters themselves belong to
         their network."""
         return {
-            **{f"{prefix}.{name}": to_array(v).copy() for name, v in self.kept.items()},
+            **{f"{prefix}.{name}": to_array(v).copy() for name, v in self.buffers.items()},
             f"{prefix}.steps": np.array(self.steps),
             f"{prefix}.updates": np.array(self.updates),
             f"{prefix}.lr": np.array(self.current_lr),
@@ -201,7 +201,7 @@ class Optimizer(ABC):
 
     def load(self, prefix: str, state: State) -> None:
         """Take over what :meth:`state` gave."""
-        for name, v in self.kept.items():
+        for name, v in self.buffers.items():
             v.copy_(to_tensor(state[f"{prefix}.{name}"], v.device))
         self.steps = int(state[f"{prefix}.steps"])
         self.updates = int(state[f"{prefix}.updates"])
@@ -225,7 +225,7 @@ class Adam(Optimizer):
         ones take seven. Only on the CPU, where it has been measured and compared."""
 
     def move(self, lr: float) -> None:
-        s, (mean, square) = self.settings, self.kept.values()
+        s, (mean, square) = self.settings, self.buffers.values()
         beta1, beta2 = s.betas
         if self.fused:
             fused_step(self.weights, self.grads, mean, square, self.steps, lr, s)
@@ -248,7 +248,7 @@ class SGD(Optimizer):
     moments = ("momentum",)
 
     def move(self, lr: float) -> None:
-        s, grads, momentum = self.settings, self.grads, self.kept["momentum"]
+        s, grads, momentum = self.settings, self.grads, self.buffers["momentum"]
         if s.weight_decay:
             grads = grads.add(self.weights, alpha=s.weight_decay)
         if s.momentum:

@@ -54,5 +54,5 @@ class UnitResets:
                 where = c.spread(mask)
                 value = 0.0 if c is layer.outgoing else optimizer.part_of(new, c.parameter)[where]
                 c.parameter.data[where] = value
-                for kept in optimizer.kept.values():
-                    optimizer.part_of(kept, c.parameter)[where] = 0.0
+                for buffer in optimizer.buffers.values():
+                    optimizer.part_of(buffer, c.parameter)[where] = 0.0

@@ -92,14 +92,15 @@ def demos(
 )
 @click.option("--seed", "-s", type=int, default=0, show_default=True)
 @click.option("--successful", is_flag=True, help="Episodes alone in which it succeeded.")
-def record(suite: str, **flags: Any) -> None:
+def record(suite: str, protocol: str, changes: tuple[str, ...], **flags: Any) -> None:
     """Play episodes of SUITE and write them as a LeRobotDataset (v3.0) or for Minari.
 
     Nothing is lost, but by lerobot-video.
     """
     from perdure.cli import evaluating
+    from perdure.run.evaluation import evaluation_spec
 
-    sys.exit(evaluating.record(suite, **flags))
+    sys.exit(evaluating.record(evaluation_spec(suite, protocol, None, changes), **flags))
 
 
 @main.command()
@@ -112,7 +113,7 @@ def record(suite: str, **flags: Any) -> None:
     "--fps", type=click.IntRange(1, 1000), help="Steps a second, where SOURCE does not say."
 )
 def convert(source: Path, out: str, **flags: Any) -> None:
-    """Write the dataset in folder SOURCE anew into folder OUT: LeRobot's, Minari's, RLDS and
+    """Write the dataset in folder SOURCE again into folder OUT: LeRobot's, Minari's, RLDS and
     demonstrations in HDF5 (perdure demos) are read."""
     from perdure.cli import evaluating
 

@@ -39,10 +39,10 @@ def view(folders: tuple[Path, ...], port: int, anyway: bool) -> None:
 @click.option("--commit", type=int, default=-1, help="As it was at this commit (the last).")
 @click.option("--expert", default="", metavar="TASK", help="The single-task expert of this task.")
 @click.option("--episodes", "-n", type=click.IntRange(1, 10_000), default=1, show_default=True)
-@click.option("--out", "-o", type=AnyPath(dir_okay=False), help="The film (AGENT--TASK.mp4).")
-@click.option("--film/--no-film", default=True, help="Film the first episode.")
+@click.option("--out", "-o", type=AnyPath(dir_okay=False), help="The video (AGENT--TASK.mp4).")
+@click.option("--film/--no-film", "video", default=True, help="Record the first episode.")
 def play(run: Path, **what: Any) -> None:
-    """Play a trained agent of RUN on a task: print its score, film its first episode.
+    """Play a trained agent of RUN on a task: print its score, record its first episode.
 
     To evaluate it on a whole curriculum, or to train it further, run the agent
     from_run,run=RUN,agent=LABEL[,frozen=true]; in Python, Run(RUN).agent(LABEL) is the agent itself.

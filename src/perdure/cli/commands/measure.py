@@ -72,7 +72,7 @@ def measure(
 @click.argument("folders", type=AnyPath(), nargs=-1, required=True)
 @click.option("--baseline", help="Compare every agent with this one alone.")
 @click.option("--anyway", is_flag=True, help="Also if the curricula differ.")
-@click.option("--all", "every", is_flag=True, help="Also the differences that cannot be told.")
+@click.option("--all", "every", is_flag=True, help="Also differences that are not significant.")
 @partial_option
 @_measuring
 def compare(

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from perdure.cli.group import eval_workers, main
+from perdure.cli.group import ExecutionFlags, eval_workers, main
 
 
 @main.command("eval")
@@ -26,7 +26,9 @@ from perdure.cli.group import eval_workers, main
 @click.option("--executor", help="serial | processes[,workers=N,deadline=S,retries=N].")
 @eval_workers
 @click.option("--out", "-o", default="", help="Folder of the run (runs/eval-SUITE-PROTOCOL).")
-@click.option("--video", is_flag=True, help="Film the first, best and worst episode of each task.")
+@click.option(
+    "--video", is_flag=True, help="Record the first, best and worst episode of each task."
+)
 @click.option(
     "--preflight/--no-preflight", default=True, help="Check conventions before the first episode."
 )
@@ -51,11 +53,13 @@ def eval_(
     --out joins those that are there.
     """
     from perdure.cli import evaluating
+    from perdure.run.evaluation import evaluation_spec, policy_spec
 
     servers = {"timeout": timeout, "anywhere": anywhere}
-    sys.exit(
-        evaluating.evaluate(suite, policies, protocol, episodes, changes, servers=servers, **flags)
-    )
+    chosen = [policy_spec(text, servers) for text in policies]
+    curriculum = evaluation_spec(suite, protocol, episodes, changes)
+    how = ExecutionFlags.taken_from(flags)
+    sys.exit(evaluating.evaluate(chosen, curriculum, how, **flags))
 
 
 @main.command()

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from perdure.cli.group import eval_workers, main, one_thread
+from perdure.cli.group import ExecutionFlags, eval_workers, main, one_thread
 
 
 def _running(command: Any) -> Any:
@@ -36,9 +36,9 @@ def _running(command: Any) -> Any:
 @_running
 @click.option("--experts/--no-experts", default=None, help="Also run the single-task experts.")
 @click.option("--video", is_flag=True,
-              help="Film evaluations: before and after learning, at the end, best and worst.")  # fmt: skip
-@click.option("--films", type=click.IntRange(1), metavar="N",
-              help="Film N lifetimes of each agent alone, and no experts.")  # fmt: skip
+              help="Record evaluations: before and after learning, at the end, best and worst.")  # fmt: skip
+@click.option("--videos", type=click.IntRange(1), metavar="N",
+              help="Record N lifetimes of each agent alone, and no experts.")  # fmt: skip
 @click.option("--mix-code", is_flag=True, help="Also if code changed since earlier lifetimes.")
 @click.option("--debug", is_flag=True,
               help="Print tracebacks; with --executor serial, open a debugger where it fails.")  # fmt: skip
@@ -46,18 +46,7 @@ def _running(command: Any) -> Any:
 @click.option("--shard", metavar="I/N", help="Only the I-th of N shares of the lifetimes.")
 @click.option("--plan", is_flag=True, help="Say what it would run and cost; run nothing.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress, no table.")
-def run(
-    curriculum: str | None,
-    video: bool,
-    films: int | None,
-    mix_code: bool,
-    debug: bool,
-    eval_workers: int,
-    shard: str | None,
-    plan: bool,
-    quiet: bool,
-    **flags: Any,
-) -> None:
+def run(curriculum: str | None, plan: bool, **flags: Any) -> None:
     """Run agents through CURRICULUM: its name, a task's, file.py:function, or spec.toml.
 
     Names take parameters: gym/CartPole-v1,steps=5000 or metaworld/sequence,tasks=[reach,push]. An
@@ -66,15 +55,15 @@ def run(
 
     The same command again resumes; a finished run returns at once.
     """
-    click.get_current_context().find_root().params["debug"] |= debug
+    how = ExecutionFlags.taken_from(flags)
+    click.get_current_context().find_root().params["debug"] |= how.debug
     if plan:
         from perdure.cli import planning
 
-        sys.exit(planning.show_plan(curriculum, flags, shard))
+        sys.exit(planning.show_plan(curriculum, flags, how.shard))
     from perdure.cli import verbs
 
-    how = (video, mix_code, debug, films or 0, shard, eval_workers)
-    sys.exit(verbs.run(curriculum, quiet, flags, *how))
+    sys.exit(verbs.run(curriculum, flags, how))
 
 
 @main.command()

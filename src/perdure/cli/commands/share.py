@@ -38,10 +38,10 @@ def report(
 @main.command()
 @click.argument("folder", metavar="RUN", type=AnyPath())
 @click.option("--agent", "-a", "agents", multiple=True, help="A row (who kept least and most).")
-@click.option("--task", help="Its films (the first that was learned).")
+@click.option("--task", help="Its videos (the first that was learned).")
 @click.option("--out", "-o", type=AnyPath(), required=True, help="The GIF.")
 def animate(folder: Path, agents: tuple[str, ...], task: str | None, out: Path) -> None:
-    """Make a looping picture of what agents kept, from the films of RUN.
+    """Make a looping picture of what agents kept, from the videos of RUN.
 
     The same episode of a task: just learned, two tasks later, at the end of life; a row an agent.
     """
@@ -59,7 +59,7 @@ def animate(folder: Path, agents: tuple[str, ...], task: str | None, out: Path) 
 @partial_option
 def export(run: Path, kind: str, out: Path, partial: bool) -> None:
     """Write a run's rows as CSV, JSON or Parquet, as L2Logger directories, for TensorBoard, or as a
-    compact run: a copy without checkpoints and films, for publishing, that every verb but run reads;
+    compact run: a copy without checkpoints and videos, for publishing, that every verb but run reads;
     or its agents' weights as safetensors, a file for each lifetime."""
     from perdure.cli import measuring
 

@@ -67,7 +67,7 @@ class LeRobotReader:
     def __getitem__(self, k: int) -> DatasetEpisode:
         table, row = self._frames(k), self.episodes[k]
         columns = {
-            n: self._film(n, row, len(table)) if n in self.videos else self._column(n, table)
+            n: self._video(n, row, len(table)) if n in self.videos else self._column(n, table)
             for n in self.features
             if n not in INDICES
         }
@@ -88,7 +88,7 @@ class LeRobotReader:
             about={"episode_index": int(row["episode_index"])},
         )
 
-    def _film(self, name: str, row: Mapping[str, Any], count: int) -> Array:
+    def _video(self, name: str, row: Mapping[str, Any], count: int) -> Array:
         """The pictures of an episode that are in a video."""
         shape, head = tuple(self.features[name]["shape"]), f"videos/{name}"
         if self.version == VERSION:

@@ -53,7 +53,7 @@ def write_lerobot(
     tasks: dict[str, int] = {}
     rows: list[dict[str, Any]] = []
     stats: list[dict[str, dict[str, Array]]] = []
-    data, films, frames = _DataFiles(root), dict[str, VideoWriter](), 0
+    data, writers, frames = _DataFiles(root), dict[str, VideoWriter](), 0
     try:
         for number, episode in enumerate(episodes):
             columns = columns_of(episode)
@@ -67,8 +67,8 @@ def write_lerobot(
             counts = indices_of(len(episode), number, frames, task, fps)
             where = data.add(table_of(columns, features, number, frames, task, fps))
             for name in (n for n, f in features.items() if f["dtype"] == "video"):
-                film = films.setdefault(name, VideoWriter(root, name, fps))
-                where |= film.add(columns[name])
+                writer = writers.setdefault(name, VideoWriter(root, name, fps))
+                where |= writer.add(columns[name])
             rows.append(
                 {
                     "episode_index": number,
@@ -85,8 +85,8 @@ def write_lerobot(
             stats.append({n: stats_of(a) for n, a in {**columns, **counts}.items()})
     finally:
         data.close()
-        for film in films.values():
-            film.close()
+        for writer in writers.values():
+            writer.close()
     if not rows:
         raise StoreError("a dataset needs at least one episode")
     _write_episodes(root / EPISODES.format(chunk_index=0, file_index=0), rows, stats)
@@ -106,7 +106,7 @@ def write_lerobot(
             "fps": fps,
             "splits": {"train": f"0:{len(rows)}"},
             "data_path": DATA,
-            "video_path": VIDEO if films else None,
+            "video_path": VIDEO if writers else None,
             "features": {**features, **{n: index_feature(n) for n in INDICES}},
         },
     )

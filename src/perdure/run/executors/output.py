@@ -51,7 +51,7 @@ class WorkerOutput:
                 self._tell(line.decode(errors="replace"))
 
     def close(self) -> None:
-        """Write no more; the thread ends when nobody does."""
+        """Write no more; the thread ends when there is no writer left."""
         os.close(self.fd)
 
     def _wait(self) -> None:

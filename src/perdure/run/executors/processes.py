@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from perdure.errors import Interrupted, SpecError
 from perdure.pools import cores
 from perdure.run.child_processes import ChildProcesses, child_processes
-from perdure.run.crashes import place
+from perdure.run.crashes import crash_summary
 from perdure.run.executors.base import Report, check_count, check_patience
 from perdure.run.executors.output import WorkerOutput
 from perdure.run.lifetime import Outcome, write_error
@@ -141,7 +141,7 @@ class Processes:
         worker.output.close()
         # What an environment calls in a worker may end it with any exit code: only the log says
         # that a lifetime is done, and only the worker's own words that it has failed.
-        # Once it is, whatever ends the worker does no harm.
+        # Once it is, the worker may end in any way without harm.
         if code != 1 and worker.folder.status() == "done":
             return Outcome(worker.job, "done"), False
         if code == 1 and failure:
@@ -149,7 +149,7 @@ class Processes:
         if tries <= self.retries:
             return None, True
         crash = worker.folder.crash()
-        more = f"{place(crash)}. Its stacks: {worker.folder.error_in}" if crash else tail
+        more = f"{crash_summary(crash)}. Its stacks: {worker.folder.error_in}" if crash else tail
         text = clipped(f"the worker {why}, {tries} times. {more}".strip())
         write_error(worker.folder, text, crash)
         return Outcome(worker.job, "failed", text), False
@@ -160,7 +160,7 @@ def _to_the_terminal(line: str) -> None:
 
 
 def _kill(worker: _Worker) -> None:
-    """End a worker and everything in its session, whatever state it is in."""
+    """End a worker and everything in its session, in any state."""
     try:
         os.killpg(worker.process.pid, signal.SIGKILL)
     except ProcessLookupError:

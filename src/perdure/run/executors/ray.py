@@ -174,7 +174,7 @@ class _Driver:
                 node, soft=False
             )
         plan = self.plan
-        names = ("video", "filmed", "mix_code", "pruning", "eval_workers")
+        names = ("video", "recorded", "mix_code", "pruning", "eval_workers")
         flags = {name: getattr(plan, name) for name in names}
         patience = {"deadline": self.options.deadline, "retries": self.options.retries}
         args = (
@@ -276,7 +276,7 @@ def run_one(
         except BaseException as e:
             said.put(("failed", describe_error(e)))
 
-    # The lifetime is waited for in a thread, since this one is to tell what it says, and is told to stop.
+    # The lifetime is waited for in a thread, since this one passes its output on and receives the order to stop.
     thread = threading.Thread(target=live, name=f"lifetime {job_id}", daemon=True)
     thread.start()
     try:

@@ -21,13 +21,13 @@ from typing import Any
 
 from perdure.errors import StoreError
 from perdure.show.figures import benchmarks, experts, heatmaps, kept, lifetimes, spread
-from perdure.show.figures.style import Drawn, drawing, files_of
+from perdure.show.figures.style import FigureAndTables, drawing, files_of
 from perdure.show.report.numbers import Record
 from perdure.show.report.study import Study
 from perdure.store.files import make_folder, write_file
 
 FORMATS = ("pdf", "svg", "png")
-PLOTS: tuple[Callable[[Study], Iterator[Drawn]], ...] = (
+PLOTS: tuple[Callable[[Study], Iterator[FigureAndTables]], ...] = (
     kept.kept,
     lifetimes.curriculum,
     lifetimes.over_life,

@@ -8,20 +8,30 @@ from typing import Any
 import numpy as np
 
 from perdure.show.figures.spread import by_task, lines_legend
-from perdure.show.figures.style import COLUMN, NORMAL, PAGE, SMALL, Drawn, dash, mark, new, short
+from perdure.show.figures.style import (
+    COLUMN,
+    NORMAL,
+    PAGE,
+    SMALL,
+    FigureAndTables,
+    dash,
+    mark,
+    new,
+    short,
+)
 from perdure.show.names import ARROWS
 from perdure.show.report import data
 from perdure.show.report.numbers import Record
 from perdure.show.report.study import Study
 
 
-def benchmarks(study: Study) -> Iterator[Drawn]:
+def benchmarks(study: Study) -> Iterator[FigureAndTables]:
     """One figure for each benchmark that the tasks belong to."""
     for found in data.benchmarks(study):
         figure = _DRAW[found["picture"]](study, found)
         # A suite's adaptations are a figure beside its own.
         name = found["suite"] + ("-adaptation" if found["picture"] == "stages" else "")
-        yield Drawn(name, figure, {"": found["rows"]})
+        yield FigureAndTables(name, figure, {"": found["rows"]})
 
 
 def spider(study: Study, found: Record) -> Any:

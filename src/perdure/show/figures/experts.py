@@ -10,7 +10,7 @@ from perdure.show.figures.style import (
     NORMAL,
     PAGE,
     SMALL,
-    Drawn,
+    FigureAndTables,
     limits,
     new,
     short,
@@ -26,7 +26,7 @@ LINE = 1.35 * SMALL
 """Points that a line of small letters takes."""
 
 
-def experts(study: Study) -> Iterator[Drawn]:
+def experts(study: Study) -> Iterator[FigureAndTables]:
     """Each task's learning, its blocks end to end, beside the single-task expert's."""
     found = data.expert_curves(study)
     taken: set[str] = set()
@@ -77,7 +77,7 @@ def experts(study: Study) -> Iterator[Drawn]:
         if name in taken:  # Names that differ in signs alone make the same file name.
             name += f"-{study.agent_styles[agent].letter}"
         taken.add(name)
-        yield Drawn(name, figure, {"curves": curves, "scores": [*scores.values()]})
+        yield FigureAndTables(name, figure, {"curves": curves, "scores": [*scores.values()]})
 
 
 def _n(curves: Sequence[Record], task: str, who: str) -> int:

@@ -15,7 +15,7 @@ from perdure.show.figures.style import (
     NORMAL,
     PAGE,
     SMALL,
-    Drawn,
+    FigureAndTables,
     new,
     several,
     short,
@@ -37,7 +37,7 @@ LABELS = 24
 """Rows or columns that can all be named."""
 
 
-def matrices(study: Study) -> Iterator[Drawn]:
+def matrices(study: Study) -> Iterator[FigureAndTables]:
     """Score on each task (columns) at each evaluation (rows), mean over lifetimes; a frame marks
     what was learned right before."""
     found = data.matrices(study)
@@ -50,7 +50,7 @@ def matrices(study: Study) -> Iterator[Drawn]:
         if not cells:
             continue
         figure = _matrix_figure(study, rows, cells) if schedule < COURSES else None
-        yield Drawn(name, figure, tables)
+        yield FigureAndTables(name, figure, tables)
 
 
 def _matrix_figure(study: Study, rows: Sequence[Record], cells: Sequence[Record]) -> Any:
@@ -89,7 +89,7 @@ def _after(row: Record, names: dict[str, str]) -> str:
     return ", ".join(names.get(t, short(t, 16)) for t in row["fresh"])
 
 
-def transfer(study: Study) -> Iterator[Drawn]:
+def transfer(study: Study) -> Iterator[FigureAndTables]:
     """Contrast on the target (columns) when the source alone (rows) was learned in between."""
     found = data.transfer(study)
     for way in ("forward", "backward"):
@@ -116,7 +116,7 @@ def transfer(study: Study) -> Iterator[Drawn]:
         _bar(figure, image, panels[: len(agents)], f"{way} transfer (contrast)", shape)
         figure.supylabel("learned", fontsize=NORMAL)
         figure.supxlabel("evaluated", fontsize=NORMAL)
-        yield Drawn(f"transfer-{way}", figure, {"": mine})
+        yield FigureAndTables(f"transfer-{way}", figure, {"": mine})
 
 
 def _title(agent: str, records: Sequence[Record], shape: tuple[int, int]) -> str:

@@ -15,7 +15,7 @@ MANY = 5
 HUES = {"lost": "#c2570c", "gained": "#2166ac", "held": "#2166ac", "never": style.GREY}
 
 
-def kept(study: Study) -> Iterator[style.Drawn]:
+def kept(study: Study) -> Iterator[style.FigureAndTables]:
     """Who kept most is at the top; a dot that has fallen below its ring shows what was forgotten."""
     found = hero(study)
     agents = found["agents"]
@@ -46,7 +46,7 @@ def kept(study: Study) -> Iterator[style.Drawn]:
     counts = style.several([row["n"] for row in agents])
     label = f"{study.measure}: ring right after learning, dot at the end of life ({counts})"
     figure.supxlabel(label, fontsize=style.NORMAL)
-    yield style.Drawn("kept", figure, {"": _table(found)})
+    yield style.FigureAndTables("kept", figure, {"": _table(found)})
 
 
 def _dumbbell(axes: Any, x: int, cell: Record) -> None:

@@ -11,7 +11,7 @@ from perdure.show.figures.style import (
     PAGE,
     SHADE,
     SMALL,
-    Drawn,
+    FigureAndTables,
     dash,
     errors,
     limits,
@@ -42,7 +42,7 @@ LABELLED = 0.06
 """Share of the width that a block needs to be written on."""
 
 
-def curriculum(study: Study) -> Iterator[Drawn]:
+def curriculum(study: Study) -> Iterator[FigureAndTables]:
     """The blocks as strips of colour, evaluations narrow and pale."""
     found = [
         (c, strip)
@@ -80,7 +80,7 @@ def curriculum(study: Study) -> Iterator[Drawn]:
         axes.set_xlim(0, 1)
         axes.set_ylim(0, 1)
     _legend(figure, study, study.tasks, lines=False)
-    yield Drawn("curriculum", figure, {"": table})
+    yield FigureAndTables("curriculum", figure, {"": table})
 
 
 def _draw_block(
@@ -106,7 +106,7 @@ def _colour(study: Study, task: str) -> str:
     return style.light if style is not None else GREY
 
 
-def over_life(study: Study) -> Iterator[Drawn]:
+def over_life(study: Study) -> Iterator[FigureAndTables]:
     """Performance over whole lifetimes: one colour a task, evaluations as points in shaded blocks,
     learning as lines, bands and bars for 95 % intervals over lifetimes."""
     found = data.lifetime_curves(study)
@@ -126,7 +126,7 @@ def over_life(study: Study) -> Iterator[Drawn]:
         if not tables:
             continue
         if schedule["schedule"] >= COURSES:
-            yield Drawn(name, None, tables)
+            yield FigureAndTables(name, None, tables)
             continue
         there = {r["agent"] for part in tables.values() for r in part}
         agents = [a for a in study.agents if a in there]
@@ -134,7 +134,7 @@ def over_life(study: Study) -> Iterator[Drawn]:
             part = agents[start : start + ROWS]
             figure = _life_figure(study, schedule, mine, part)
             suffix = f"-page{page + 1}" if len(agents) > ROWS else ""
-            yield Drawn(f"{name}{suffix}", figure, {} if page else tables)
+            yield FigureAndTables(f"{name}{suffix}", figure, {} if page else tables)
 
 
 def _life_figure(

@@ -14,7 +14,7 @@ from perdure.show.figures.style import (
     GREY,
     NORMAL,
     PAGE,
-    Drawn,
+    FigureAndTables,
     dash,
     errors,
     mark,
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def forgetting(study: Study) -> Iterator[Drawn]:
+def forgetting(study: Study) -> Iterator[FigureAndTables]:
     """What is gone of each task at the end of life."""
     found = data.forgetting(study)
     if found:
         tasks = [t for t in study.tasks if any(r["task"] == t for r in found)]
-        yield Drawn("forgetting", by_task(study, found, tasks, "forgetting"), {"": found})
+        yield FigureAndTables("forgetting", by_task(study, found, tasks, "forgetting"), {"": found})
 
 
 def by_task(study: Study, found: Sequence[Record], tasks: Sequence[str], label: str) -> Any:
@@ -98,7 +98,7 @@ def lines_legend(
         figure.legend(handles=handles, loc=f"outside {where} center", ncols=columns)
 
 
-def distributions(study: Study) -> Iterator[Drawn]:
+def distributions(study: Study) -> Iterator[FigureAndTables]:
     """A dot for each lifetime, the mean and its 95 % interval; one panel a metric."""
     values = data.distributions(study)["values"]
     cells = data.headline(study)["cells"]
@@ -134,7 +134,7 @@ def distributions(study: Study) -> Iterator[Drawn]:
     counts = several([r["n"] for r in means if r["metric"] in there])
     label = f"dot: a lifetime; bar: mean and its 95 % interval ({counts})"
     figure.supxlabel(label, fontsize=NORMAL)
-    yield Drawn("distributions", figure, {"values": values, "means": means})
+    yield FigureAndTables("distributions", figure, {"values": values, "means": means})
 
 
 def _agent_rows(study: Study, axes: Axes) -> None:
@@ -151,7 +151,7 @@ BANDS = 3
 """Bands of so many agents can be told apart in one picture; more have a panel each."""
 
 
-def profiles(study: Study) -> Iterator[Drawn]:
+def profiles(study: Study) -> Iterator[FigureAndTables]:
     """The share of final scores above a threshold, with its band over whole lifetimes. Many agents have a
     panel each, where the others are faint: of few lifetimes bands are wide, and would hide each other."""
     found = data.profiles(study)
@@ -188,7 +188,7 @@ def profiles(study: Study) -> Iterator[Drawn]:
     figure.supylabel("share of scores above τ", fontsize=NORMAL)
     if together:
         agents_legend(figure, study, agents, lines=True, where="upper")
-    yield Drawn("profiles", figure, {"": found})
+    yield FigureAndTables("profiles", figure, {"": found})
 
 
 def _share(
@@ -199,7 +199,7 @@ def _share(
               drawstyle="steps-post")  # fmt: skip
 
 
-def improvement(study: Study) -> Iterator[Drawn]:
+def improvement(study: Study) -> Iterator[FigureAndTables]:
     """The probability that a lifetime of one agent ends above one of another."""
     found = data.improvement(study)
     if not found:
@@ -220,10 +220,10 @@ def improvement(study: Study) -> Iterator[Drawn]:
     axes.spines["left"].set_visible(False)
     label = f"probability of improvement ({several([r['n'] for r in found])})"
     figure.supxlabel(label, fontsize=NORMAL)
-    yield Drawn("improvement", figure, {"": found})
+    yield FigureAndTables("improvement", figure, {"": found})
 
 
-def aggregates(study: Study) -> Iterator[Drawn]:
+def aggregates(study: Study) -> Iterator[FigureAndTables]:
     """Mean and interquartile mean of the final scores over lifetimes × tasks, the best at the top; beside the
     mean a dot for each lifetime, which say more of three than an interval does."""
     found = data.distributions(study)["aggregates"]
@@ -256,10 +256,10 @@ def aggregates(study: Study) -> Iterator[Drawn]:
     panels[0].set_ylim(len(agents) - 0.5, -0.5)
     label = f"final {short(study.measure, 20)}, 95 % interval ({several([r['n'] for r in found])})"
     figure.supxlabel(label, fontsize=NORMAL)
-    yield Drawn("aggregates", figure, {"": found})
+    yield FigureAndTables("aggregates", figure, {"": found})
 
 
-def orders(study: Study) -> Iterator[Drawn]:
+def orders(study: Study) -> Iterator[FigureAndTables]:
     """Metrics by the order in which tasks were learned."""
     found = data.orders(study)
     if not found:
@@ -268,7 +268,7 @@ def orders(study: Study) -> Iterator[Drawn]:
     rows = sorted({(r["agent"], r["order"]) for r in found})
     table = {"": found}
     if len(rows) > 60:
-        yield Drawn("orders", None, table)
+        yield FigureAndTables("orders", None, table)
         return
     columns = min(len(metrics), 3)
     down = -(-len(metrics) // columns)
@@ -289,4 +289,4 @@ def orders(study: Study) -> Iterator[Drawn]:
     figure.supxlabel(f"mean over lifetimes and 95 % interval ({counts})", fontsize=NORMAL)
     grid[0, 0].set_yticks(range(len(rows)), [f"{short(a, 14)}, order {k + 1}" for a, k in rows])
     grid[0, 0].set_ylim(len(rows) - 0.5, -0.5)
-    yield Drawn("orders", figure, table)
+    yield FigureAndTables("orders", figure, table)

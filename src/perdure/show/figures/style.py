@@ -84,7 +84,7 @@ RC: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Drawn:
+class FigureAndTables:
     """A figure and the tables it shows, by what they hold; without a figure, a table alone."""
 
     name: str

@@ -1,4 +1,4 @@
-"""The single evaluations of the lifetimes, to be browsed: which episode succeeded, and which has a film."""
+"""The single evaluations of the lifetimes, to be browsed: which episode succeeded, and which has a video."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ ROOM = 20_000
 of each evaluation."""
 
 
-def film_key(lifetime: str, file: str) -> str:
-    """What a film is called within the page."""
+def video_key(lifetime: str, file: str) -> str:
+    """What a video is called within the page."""
     return f"{lifetime}/{file}"
 
 
 def episodes(study: Study) -> dict[str, Any]:
     """``lifetimes``: lifetime, agent, seed and finished of those that are here. ``rows``, one an
     evaluation episode: lifetime, task, block, after (what was learned right before, in words), episode
-    (its number in the evaluation), value, return, steps, and film (its name in the page; empty if it
+    (its number in the evaluation), value, return, steps, and video (its name in the page; empty if it
     has none)."""
     names = in_turn(study, [n for n in study.timelines if len(study.timelines[n].history)])
     share = ROOM // max(len({study.by_name[n].agent for n in names}), 1)
@@ -43,14 +43,14 @@ def episodes(study: Study) -> dict[str, Any]:
         left -= len(chosen)
         about = {"agent": life.agent, "seed": life.seed, "finished": timeline.ended}
         lifetimes.append({"lifetime": name, **about})
-        rows += _rows(timeline, chosen, name, _films(study, name), labels)
+        rows += _rows(timeline, chosen, name, _videos(study, name), labels)
     return {"lifetimes": lifetimes, "rows": rows}
 
 
-def _films(study: Study, name: str) -> dict[int, str]:
-    """A lifetime's films by the number of their experience."""
+def _videos(study: Study, name: str) -> dict[int, str]:
+    """A lifetime's videos by the number of their experience."""
     folder = study.lifetime_folder(study.by_name[name])
-    found = folder.shown_films() if folder is not None else []
+    found = folder.shown_videos() if folder is not None else []
     return {e["exp"]: str(e["file"]) for e in found if type(e.get("exp")) is int}
 
 
@@ -76,20 +76,20 @@ def _numbers(block: Array, task: Array) -> Array:
 
 
 def _rows(
-    timeline: Timeline, chosen: Array, name: str, films: dict[int, str], labels: dict[str, str]
+    timeline: Timeline, chosen: Array, name: str, videos: dict[int, str], labels: dict[str, str]
 ) -> list[Record]:
     history, after = timeline.history, _after(timeline, labels)
     returns = history.values("return") if "return" in history.columns else None
     numbers = _numbers(history.block[chosen], history.task[chosen])
     out = []
     for i, number in zip(chosen.tolist(), numbers.tolist(), strict=True):
-        block, film = int(history.block[i]), films.get(int(history.exp[i]), "")
+        block, video = int(history.block[i]), videos.get(int(history.exp[i]), "")
         out.append(
             {
                 "lifetime": name, "task": history.tasks[history.task[i]], "block": block,
                 "after": after[block], "episode": number + 1, "value": float(timeline.values[i]),
                 "return": float(returns[i]) if returns is not None else np.nan,
-                "steps": int(history.steps[i]), "film": film_key(name, film) if film else "",
+                "steps": int(history.steps[i]), "video": video_key(name, video) if video else "",
             }
         )  # fmt: skip
     return out

@@ -89,7 +89,7 @@ def render(study: Study, *, title: str | None = None, sections: Sequence[PageSec
         has=_has(charts),
         many_pairs=len(charts["improvement"]) > LONG,
         sections=(*plasticity(study), *sections),
-        films=any(s.id == "films" for s in sections),
+        videos=any(s.id == "videos" for s in sections),
         pictures=any(b["picture"] != "table" for b in charts["benchmarks"]),
         script=script,
         style=Markup(_styles(study) + (TEMPLATES / "report.css").read_text("utf-8")),

@@ -68,7 +68,12 @@ def _row(
     scale: tuple[float, float],
 ) -> Record:
     said, labels = life.progress, task_labels(study.tasks)
-    doing = {"learn": "learning", "eval": "evaluating", "adapt": "adapting to", "film": "filming"}
+    doing = {
+        "learn": "learning",
+        "eval": "evaluating",
+        "adapt": "adapting to",
+        "video": "recording",
+    }
     what = doing.get(str(said.get("kind")), "")
     named = ", ".join(labels.get(t, t) for t in str(said.get("task") or "").split(", "))
     alive = life.status == "running"

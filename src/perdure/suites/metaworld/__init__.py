@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     from perdure.agent import Agent
 
 
-FILM = 240
-"""Width and height of a film."""
+VIDEO_SIZE = 240
+"""Width and height of a video."""
 
 
 class MetaWorldSuite(Suite):
@@ -82,7 +82,7 @@ class MetaWorldSuite(Suite):
         return Sawyer(task.name, chosen)
 
     def render_env(self, task: Task) -> gymnasium.Env[Any, Any]:
-        chosen = dataclasses.replace(settings(task), observation="state", size=FILM)
+        chosen = dataclasses.replace(settings(task), observation="state", size=VIDEO_SIZE)
         with extras_named("suite metaworld"):
             from perdure.suites.metaworld.env import Sawyer
         return Sawyer(task.name, chosen)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from perdure.curricula import MetaBudget
 from perdure.errors import CurriculumError, UnknownName
-from perdure.suites.metaworld.tasks import NAMES
+from perdure.suites.metaworld.tasks import GOALS, NAMES
 from perdure.types import Curriculum, Task
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -43,6 +44,34 @@ def shows(builder: Callable[..., Curriculum]) -> Callable[..., Curriculum]:
     kept = [p for p in own if p.name != "seen"]
     protocol.__signature__ = inspect.Signature([*kept, *asked])  # type: ignore[attr-defined]
     return protocol
+
+
+@dataclass(frozen=True)
+class GoalSettings:
+    """Which goals a protocol's tasks have, for how many steps they are tried, and what tasks show."""
+
+    preset: str
+    seed: int
+    """Of the official goals."""
+    horizon: int | None
+    """In place of the preset's."""
+    seen: Seen
+    number: int = GOALS
+    """Of held-out goals that are adapted to, for each task."""
+
+    def params(self, curriculum: str) -> dict[str, Any]:
+        """Parameters of tasks as the preset has them."""
+        params = {**preset_of(curriculum, self.preset), **self.seen}
+        return params if self.horizon is None else {**params, "horizon": self.horizon}
+
+    def hidden(self, curriculum: str) -> dict[str, Any]:
+        """Parameters of tasks whose official goals are not shown."""
+        if not 1 <= self.number <= GOALS:
+            raise CurriculumError(
+                f"metaworld/{curriculum}: goals must be from 1 to {GOALS}, got {self.number}"
+            )
+        official = {"goals": "set", "benchmark_seed": self.seed, "hide_goal": True}
+        return {**self.params(curriculum), **official}
 
 
 def budget_of(steps: int, rounds: int, episodes: int) -> MetaBudget:

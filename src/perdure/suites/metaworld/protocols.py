@@ -29,15 +29,14 @@ from perdure.curricula import (
     online_meta_learning,
     tasks_in_turn,
 )
-from perdure.errors import CurriculumError
 from perdure.seeds import rng_for
 from perdure.suites.metaworld.protocol_parts import (
     NOTHING_ELSE,
+    GoalSettings,
     Seen,
     budget_of,
     known,
     numbered,
-    preset_of,
     shows,
     task_named,
 )
@@ -69,7 +68,7 @@ def mt1(
 ) -> Curriculum:
     """One task with many goals, which are observed."""
     budget = budget_of(steps, rounds, episodes)
-    return _multi("mt1", "MT1", [task], preset, budget, goal_seed, horizon, seen)
+    return _multi("mt1", "MT1", [task], budget, GoalSettings(preset, goal_seed, horizon, seen))
 
 
 @shows
@@ -89,7 +88,8 @@ def mt(
     Without the one-hot, only agents that read the task's name can tell tasks apart.
     """
     budget = budget_of(steps, rounds, episodes)
-    return _multi("mt", "MT1", tasks, preset, budget, goal_seed, horizon, seen, one_hot)
+    settings = GoalSettings(preset, goal_seed, horizon, seen)
+    return _multi("mt", "MT1", tasks, budget, settings, one_hot)
 
 
 def _multi_task(name: str, tasks: Sequence[str], about: str) -> Callable[..., Curriculum]:
@@ -106,7 +106,8 @@ def _multi_task(name: str, tasks: Sequence[str], about: str) -> Callable[..., Cu
         seen: Seen = NOTHING_ELSE,
     ) -> Curriculum:
         budget = budget_of(steps, rounds, episodes)
-        return _multi(name, name.upper(), tasks, preset, budget, goal_seed, horizon, seen)
+        settings = GoalSettings(preset, goal_seed, horizon, seen)
+        return _multi(name, name.upper(), tasks, budget, settings)
 
     protocol.__doc__ = f"{about} side by side, each with a one-hot; steps are for each task."
     return protocol
@@ -131,7 +132,8 @@ def _meta_learning(
         seen: Seen = NOTHING_ELSE,
     ) -> Curriculum:
         budget = MetaBudget(steps, rounds, trial, shots, episodes)
-        return _meta(name, train, test, preset, budget, goals, goal_seed, horizon, seen)
+        settings = GoalSettings(preset, goal_seed, horizon, seen, goals)
+        return _meta(name, train, test, budget, settings)
 
     protocol.__doc__ = about
     return protocol
@@ -156,7 +158,8 @@ def ml1(
     budget = MetaBudget(steps, rounds, trial, shots, episodes)
     if goals is None:
         goals = 10 if preset == "paper" else GOALS
-    return _meta("ml1", [task], [task], preset, budget, goals, goal_seed, horizon, seen)
+    settings = GoalSettings(preset, goal_seed, horizon, seen, goals)
+    return _meta("ml1", [task], [task], budget, settings)
 
 
 @shows
@@ -178,7 +181,7 @@ def online(
     """Online meta-learning: tasks come one by one, in another order in each lifetime, each until its
     success after adapting, over held-out goals, is at least the threshold or its steps are used up.
     Goals are hidden."""
-    params = _hidden_goals("online", preset, goals, goal_seed, horizon, seen)
+    params = GoalSettings(preset, goal_seed, horizon, seen, goals).hidden("online")
     names = known("online", tasks)
     came = [names[k] for k in rng_for(seed, "online").permutation(len(names))]
     return online_meta_learning(
@@ -290,18 +293,13 @@ def _multi(
     name: str,
     benchmark: str,
     names: Sequence[str],
-    preset: str,
     budget: MetaBudget,
-    goal_seed: int,
-    horizon: int | None,
-    seen: Seen,
+    settings: GoalSettings,
     one_hot: bool = True,
 ) -> Curriculum:
-    params = {**preset_of(name, preset), **seen}
-    if horizon is not None:
-        params["horizon"] = horizon
+    params = settings.params(name)
     if params["goals"] == "set":
-        params |= {"benchmark": benchmark, "benchmark_seed": goal_seed}
+        params |= {"benchmark": benchmark, "benchmark_seed": settings.seed}
     names = known(name, names)
     if one_hot and len(names) > 1:
         tasks = numbered(names, **params)
@@ -318,29 +316,14 @@ def _meta(
     name: str,
     train: Sequence[str],
     test: Sequence[str],
-    preset: str,
     budget: MetaBudget,
-    goals: int,
-    goal_seed: int,
-    horizon: int | None,
-    seen: Seen,
+    settings: GoalSettings,
 ) -> Curriculum:
-    params = _hidden_goals(name, preset, goals, goal_seed, horizon, seen)
+    params = settings.hidden(name)
     benchmark = name.upper()
     tasks = [task_named(n, benchmark=f"{benchmark}-train", **params) for n in known(name, train)]
-    tests = [t for n in known(name, test) for t in _held_out(n, benchmark, goals, params)]
+    tests = [t for n in known(name, test) for t in _held_out(n, benchmark, settings.number, params)]
     return meta_learning(f"metaworld/{name}", tasks, tests, budget, about_of(CURRICULA[name]))
-
-
-def _hidden_goals(
-    name: str, preset: str, goals: int, goal_seed: int, horizon: int | None, seen: Seen
-) -> dict[str, Any]:
-    """Parameters of tasks whose official goals are not shown."""
-    if not 1 <= goals <= GOALS:
-        raise CurriculumError(f"metaworld/{name}: goals must be from 1 to {GOALS}, got {goals}")
-    params = {**preset_of(name, preset), **seen}
-    params |= {"goals": "set", "benchmark_seed": goal_seed, "hide_goal": True}
-    return params if horizon is None else {**params, "horizon": horizon}
 
 
 def _held_out(name: str, benchmark: str, goals: int, params: Mapping[str, Any]) -> Sequence[Task]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -55,7 +56,8 @@ def from_arrays(
     for part in (inputs, labels, *(test or ())):
         digest.update(np.ascontiguousarray(part).tobytes())
     params = {"data": digest.hexdigest()[:12], **_shared(flat, batch_size)}
-    return _made(what, name, train, held, way, tasks, scenario, epochs, classes, params)
+    division = _Division(way, tasks, scenario, epochs, classes)
+    return _made(what, name, train, held, division, params)
 
 
 @checks_keywords
@@ -78,7 +80,8 @@ def from_dataset(
     found = by_index(train, what)
     held = by_index(test, f"{what}, test") if test is not None else None
     params = {"data": str(len(found)), **_shared(flat, batch_size)}
-    return _made(what, name, found, held, way, tasks, scenario, epochs, classes, params)
+    division = _Division(way, tasks, scenario, epochs, classes)
+    return _made(what, name, found, held, division, params)
 
 
 @checks_keywords
@@ -102,11 +105,24 @@ def from_folder(
     found, names = files.folders(Path(root).expanduser(), name, size)
     counted = f"{len(found.train)}+{len(found.test)} of {len(names)}, {size}"
     params = {"data": counted, **_shared(flat, batch_size)}
-    return _made(what, name, found.train, found.test, way, tasks, scenario, epochs, classes, params)
+    division = _Division(way, tasks, scenario, epochs, classes)
+    return _made(what, name, found.train, found.test, division, params)
 
 
 def _shared(flat: bool | None, batch_size: int) -> dict[str, Any]:
     return {"batch_size": batch_size, **({} if flat is None else {"flat": flat})}
+
+
+@dataclass(frozen=True)
+class _Division:
+    """How data become tasks, and for how long each is learned."""
+
+    way: Way
+    tasks: int
+    scenario: str
+    epochs: int
+    groups: Sequence[Sequence[int]] | None
+    """Of classes, in place of equal ones."""
 
 
 def _made(
@@ -114,11 +130,7 @@ def _made(
     name: str,
     train: Pictures,
     test: Pictures | None,
-    way: str,
-    tasks: int,
-    scenario: str,
-    epochs: int,
-    groups: Sequence[Sequence[int]] | None,
+    division: _Division,
     params: dict[str, Any],
 ) -> Curriculum:
     check_name("data", name)
@@ -132,6 +144,7 @@ def _made(
     classes = 1 + max(int(train.labels.max()), int(test.labels.max(initial=0)))
     bounds = (0.0, 255.0) if train.dtype == np.uint8 else (-np.inf, np.inf)
     sources.add(name, PictureSet(train, test, classes, *bounds))
-    made = tasks_of(name, way, classes, tasks, scenario, groups, **params)
+    way, scenario = division.way, division.scenario
+    made = tasks_of(name, way, classes, division.tasks, scenario, division.groups, **params)
     about = f"{classes} classes of {name}, {way}"
-    return in_turn(f"vision/{way}-{name}", made, epochs, scenario, about)
+    return in_turn(f"vision/{way}-{name}", made, division.epochs, scenario, about)

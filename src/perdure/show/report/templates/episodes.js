@@ -1,4 +1,4 @@
-// Single episodes: chosen by agent, task, lifetime, evaluation and outcome, with their films.
+// Single episodes: chosen by agent, task, lifetime, evaluation and outcome, with their videos.
 const EPISODES = { rows: null, index: null, show: null };
 function episodeRows() {
   if (!EPISODES.rows) {
@@ -30,18 +30,18 @@ function openEpisodes(where) {
   section.scrollIntoView();
   section.querySelector("h2").focus({ preventScroll: true });
 }
-function filmAddress(key) {
-  const shown = [...document.querySelectorAll("video[data-film]")].find((v) => v.dataset.film === key);
+function videoAddress(key) {
+  const shown = [...document.querySelectorAll("video[data-video]")].find((v) => v.dataset.video === key);
   if (shown) return shown.src;
-  const more = document.getElementById("more-films");
+  const more = document.getElementById("more-videos");
   return (more && JSON.parse(more.textContent)[key]) || null;
 }
 
-// A film without controls, which would hide a part of it: a click or a key stops and starts it.
-function stopsAndStarts(film) {
-  const toggle = () => { if (film.paused) { delete film.dataset.stopped; film.play(); } else { film.dataset.stopped = "1"; film.pause(); } };
-  film.addEventListener("click", toggle);
-  film.addEventListener("keydown", (e) => { if (e.key === " " || e.key === "Enter") { toggle(); e.preventDefault(); } });
+// A video without controls, which would hide a part of it: a click or a key stops and starts it.
+function stopsAndStarts(video) {
+  const toggle = () => { if (video.paused) { delete video.dataset.stopped; video.play(); } else { video.dataset.stopped = "1"; video.pause(); } };
+  video.addEventListener("click", toggle);
+  video.addEventListener("keydown", (e) => { if (e.key === " " || e.key === "Enter") { toggle(); e.preventDefault(); } });
 }
 
 function episodesChart(host) {
@@ -55,10 +55,10 @@ function episodesChart(host) {
     return [block, `block ${block}${after.length === 1 ? `, ${after[0]}` : ""}`];
   });
   const outcomes = wins ? [["won", "success"], ["lost", "no success"]] : [["high", `the best tenth by ${DATA.measure}`], ["low", `the worst tenth by ${DATA.measure}`]];
-  const films = rows.some((r) => r.film);
-  if (films) outcomes.push(["film", "with a film"]);
+  const videos = rows.some((r) => r.video);
+  if (videos) outcomes.push(["video", "with a video"]);
   const orders = [["life", "in order of life"], ["best", "best first"], ["worst", "worst first"]];
-  const state = { agent: known(address.get("agent", ""), agents), task: known(address.get("task", ""), tasks), life: address.get("life", ""), block: known(address.get("block", ""), evaluations), outcome: known(address.get("outcome", ""), outcomes), order: "life", shown: PAGE, film: "" };
+  const state = { agent: known(address.get("agent", ""), agents), task: known(address.get("task", ""), tasks), life: address.get("life", ""), block: known(address.get("block", ""), evaluations), outcome: known(address.get("outcome", ""), outcomes), order: "life", shown: PAGE, video: "" };
   const controls = el("div", { class: "controls" }), summary = el("p", { class: "found", role: "status" });
   const stage = el("div", { class: "stage", hidden: true }), list = el("div", {}), more = el("p", { class: "tools more" });
 
@@ -68,7 +68,7 @@ function episodesChart(host) {
     const values = found.map((r) => r.value).filter((v) => v !== null).sort((a, b) => a - b);
     const tenth = Math.max(Math.ceil(values.length / 10), 1);
     const keep = {
-      won: (r) => r.value === 1, lost: (r) => r.value === 0, film: (r) => r.film,
+      won: (r) => r.value === 1, lost: (r) => r.value === 0, video: (r) => r.video,
       high: (r) => r.value !== null && r.value >= values[values.length - tenth], low: (r) => r.value !== null && r.value <= values[tenth - 1],
     }[state.outcome];
     if (keep) found = found.filter(keep);
@@ -79,38 +79,38 @@ function episodesChart(host) {
   const outcome = (r) => (r.value === null ? "–" : !wins ? number(r.value) : el("span", { class: r.value === 1 ? "won" : "missed" }, r.value === 1 ? "success" : r.value === 0 ? "no success" : number(r.value)));
   const words = (r) => `${r.agent}, seed ${r.seed ?? "–"}: ${short(r.task)} ${r.after}, episode ${r.episode}`;
   function play(r) {
-    state.film = r.film;
-    const source = filmAddress(r.film);
+    state.video = r.video;
+    const source = videoAddress(r.video);
     const caption = el("figcaption", {}, [el("strong", {}, words(r)), ": ", outcome(r), el("br"), el("span", { class: "muted" }, `${r.steps.toLocaleString("en-US")} steps${r.return === null ? "" : `, return ${number(r.return)}`}, block ${r.block}`)]);
-    const film = source ? el("video", { src: source, loop: true, muted: true, playsinline: true, tabindex: 0, "aria-label": words(r) })
-      : el("p", { class: "muted" }, ["Not in this file, which holds some films only: ", el("bdi", { class: "mono" }, r.film.replace(/\/([^/]*)$/, "/_video/$1"))]);
-    if (source) { stopsAndStarts(film); caption.append(el("br"), el("span", { class: "muted" }, "A click on the film stops and starts it.")); }
-    put(stage, el("figure", {}, [film, caption]));
+    const video = source ? el("video", { src: source, loop: true, muted: true, playsinline: true, tabindex: 0, "aria-label": words(r) })
+      : el("p", { class: "muted" }, ["Not in this file, which holds some videos only: ", el("bdi", { class: "mono" }, r.video.replace(/\/([^/]*)$/, "/_video/$1"))]);
+    if (source) { stopsAndStarts(video); caption.append(el("br"), el("span", { class: "muted" }, "A click on the video stops and starts it.")); }
+    put(stage, el("figure", {}, [video, caption]));
     stage.hidden = false;
-    if (source && !matchMedia("(prefers-reduced-motion: reduce)").matches) film.play().catch(() => {});
-    for (const row of list.querySelectorAll("tr[data-film]")) row.classList.toggle("playing", row.dataset.film === r.film);
+    if (source && !matchMedia("(prefers-reduced-motion: reduce)").matches) video.play().catch(() => {});
+    for (const row of list.querySelectorAll("tr[data-video]")) row.classList.toggle("playing", row.dataset.video === r.video);
   }
   function line(r) {
     const cells = [
       ["Agent", [badge(r.agent), bdi(r.agent, r.agent)]], ["Seed", String(r.seed ?? r.lifetime)], ["Task", [swatch(taskColour(r.task)), " ", bdi(short(r.task), r.task)]],
       ["When", r.after], ["Episode", String(r.episode)], [wins ? "Outcome" : DATA.measure, outcome(r)],
       returns ? ["Return", number(r.return)] : null, ["Steps", r.steps.toLocaleString("en-US")],
-      films ? ["Film", r.film ? el("button", { type: "button", class: "play", "aria-label": `Play ${words(r)}`, on: { click: () => { play(r); stage.scrollIntoView({ block: "nearest" }); } } }, "▶") : ""] : null,
+      videos ? ["Video", r.video ? el("button", { type: "button", class: "play", "aria-label": `Play ${words(r)}`, on: { click: () => { play(r); stage.scrollIntoView({ block: "nearest" }); } } }, "▶") : ""] : null,
     ].filter(Boolean);
-    return el("tr", { "data-film": r.film || null, class: r.film && r.film === state.film ? "playing" : null }, cells.map(([name, value]) => el("td", { "data-label": name, class: /Seed|Episode|Return|Steps/.test(name) ? "number" : null }, value)));
+    return el("tr", { "data-video": r.video || null, class: r.video && r.video === state.video ? "playing" : null }, cells.map(([name, value]) => el("td", { "data-label": name, class: /Seed|Episode|Return|Steps/.test(name) ? "number" : null }, value)));
   }
   function draw() {
     const found = chosen(), shown = found.slice(0, state.shown), defined = found.filter((r) => r.value !== null);
     const mean = defined.reduce((sum, r) => sum + r.value, 0) / defined.length;
-    const lives = new Set(found.map((r) => r.lifetime)).size, filmed = found.filter((r) => r.film).length;
+    const lives = new Set(found.map((r) => r.lifetime)).size, recorded = found.filter((r) => r.video).length;
     const count = `${found.length.toLocaleString("en-US")} episode${found.length === 1 ? "" : "s"} of ${lives} lifetime${lives === 1 ? "" : "s"}`;
     const good = !defined.length ? "" : wins ? `: ${defined.filter((r) => r.value === 1).length.toLocaleString("en-US")} succeeded (${mean.toFixed(2)})` : `: mean ${DATA.measure} ${number(mean)}`;
-    summary.textContent = found.length ? `${count}${good}${filmed ? `; ${filmed} with a film` : ""}.` : "No episode is like that.";
+    summary.textContent = found.length ? `${count}${good}${recorded ? `; ${recorded} with a video` : ""}.` : "No episode is like that.";
     const heads = shown.length ? [...line(shown[0]).cells].map((c) => el("th", { scope: "col", class: c.className || null }, c.dataset.label)) : [];
     put(list, shown.length ? el("table", { class: "plain episodes" }, [el("thead", {}, el("tr", {}, heads)), el("tbody", {}, shown.map(line))]) : null);
     put(more, found.length > shown.length ? el("button", { type: "button", on: { click: () => { state.shown += 4 * PAGE; draw(); } } }, `Show more (${(found.length - shown.length).toLocaleString("en-US")} left)`) : null);
-    const first = found.find((r) => r.film && filmAddress(r.film));
-    if (!found.some((r) => r.film && r.film === state.film)) { if (first && state.agent + state.task + state.life + state.block !== "") play(first); else { stage.hidden = true; put(stage); state.film = ""; } }
+    const first = found.find((r) => r.video && videoAddress(r.video));
+    if (!found.some((r) => r.video && r.video === state.video)) { if (first && state.agent + state.task + state.life + state.block !== "") play(first); else { stage.hidden = true; put(stage); state.video = ""; } }
   }
   function build() {
     const lives = DATA.played.filter((l) => !state.agent || l.agent === state.agent);

@@ -47,9 +47,9 @@ for (const strip of document.querySelectorAll("[data-step]")) {
   strip.addEventListener("blur", () => go(-1));
 }
 
-// Films play while they are seen, unless the reader wants no motion; a click or a key stops one.
-const filming = document.querySelector("[data-films]");
-if (filming) {
+// Videos play while they are seen, unless the reader wants no motion; a click or a key stops one.
+const allVideos = document.querySelector("[data-videos]");
+if (allVideos) {
   const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
   let running = !still;
   const inSight = new Set();
@@ -59,14 +59,14 @@ if (filming) {
       if (isIntersecting && running && !target.dataset.stopped) target.play().catch(() => {}); else target.pause();
     }
   });
-  const say = () => { filming.textContent = running ? "Stop all films" : "Play all films"; };
-  for (const film of document.querySelectorAll(".films video")) {
-    stopsAndStarts(film);
-    watcher.observe(film);
+  const say = () => { allVideos.textContent = running ? "Stop all videos" : "Play all videos"; };
+  for (const video of document.querySelectorAll(".videos video")) {
+    stopsAndStarts(video);
+    watcher.observe(video);
   }
-  filming.addEventListener("click", () => {
+  allVideos.addEventListener("click", () => {
     running = !running;
-    for (const film of inSight) { delete film.dataset.stopped; running ? film.play() : film.pause(); }
+    for (const video of inSight) { delete video.dataset.stopped; running ? video.play() : video.pause(); }
     say();
   });
   say();

@@ -1,4 +1,4 @@
-"""The films of a run as a section of its report."""
+"""The videos of a run as a section of its report."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from markupsafe import Markup
 
 from perdure.errors import StoreError
 from perdure.show.names import task_labels
-from perdure.show.report.episodes import film_key
+from perdure.show.report.episodes import video_key
 from perdure.show.report.page import PageSection, clean, embedded
 from perdure.show.report.study import LifetimeSummary, Study
 from perdure.show.rounding import number
 from perdure.store.layout import VIDEO, LifetimeFolder
 
 ROOM = 5_000_000
-"""Bytes of film that a report holds; what shows the life of a task comes first."""
+"""Bytes of video that a report holds; what shows the life of a task comes first."""
 OPEN = 4
-"""Tasks whose films are open from the start."""
+"""Tasks whose videos are open from the start."""
 MOMENTS = {
     "before": "before learning",
     "learned": "right after learning {}",
@@ -30,11 +30,11 @@ MOMENTS = {
 OTHERS = {"first": "first evaluation", "best": "best episode", "worst": "worst episode"}
 
 
-def films(study: Study) -> Sequence[PageSection]:
+def videos(study: Study) -> Sequence[PageSection]:
     """For each task: the same episode before learning, right after it and at the end of life, a column
-    an agent; then best and worst. Where the run was made with ``--video`` or ``--films``. Films of
+    an agent; then best and worst. Where the run was made with ``--video`` or ``--videos``. Videos of
     further lifetimes, as far as there is room, are there for the episodes alone."""
-    lives = {agent: _filmed(study, agent) for agent in study.agents}
+    lives = {agent: _shown(study, agent) for agent in study.agents}
     found = {agent: own[0] for agent, own in lives.items() if own}
     if not found:
         return ()
@@ -64,52 +64,52 @@ def films(study: Study) -> Sequence[PageSection]:
             parts.append(TASK.format(opened, name, len(columns), Markup("").join(columns)))
     about = (
         "The same episode of each task before learning, right after it and at the end of life, a column an "
-        "agent, of one lifetime each; then other episodes. A click on a film, or its key, stops and starts it."
+        "agent, of one lifetime each; then other episodes. A click on a video, or its key, stops and starts it."
     )
     if every > len(shown):
         about += f" {every - len(shown)} more are in the lifetimes' {VIDEO} folders."
     hidden = {
-        clean(film_key(life.name, str(f[2]["file"]))): _address(shown[id(f[2])])
+        clean(video_key(life.name, str(f[2]["file"]))): _address(shown[id(f[2])])
         for life, entries in others
         for f in entries
         if id(f[2]) in shown
     }
     parts.append(MORE.format(Markup(embedded(hidden))))
-    return (PageSection("films", "Films", about, STYLE + PLAY + Markup("").join(parts)),)
+    return (PageSection("videos", "Videos", about, STYLE + PLAY + Markup("").join(parts)),)
 
 
 PLAY = Markup(
-    '<p class="tools filming"><button type="button" data-films>Stop all films</button></p>'
+    '<p class="tools video-tools"><button type="button" data-videos>Stop all videos</button></p>'
 )
-MORE = Markup('<script type="application/json" id="more-films">{}</script>')
+MORE = Markup('<script type="application/json" id="more-videos">{}</script>')
 COLUMN = Markup('<h3><bdi>{}</bdi> <span class="muted">seed {}</span></h3>')
 TASK = Markup(
-    '<details class="filmed"{}><summary><bdi>{}</bdi></summary>'
-    '<div class="films" style="--columns:{}">{}</div></details>'
+    '<details class="with-videos"{}><summary><bdi>{}</bdi></summary>'
+    '<div class="videos" style="--columns:{}">{}</div></details>'
 )
 STYLE = Markup(
-    "<style>.films{display:grid;gap:1rem;grid-template-columns:repeat(var(--columns),minmax(150px,260px));"
+    "<style>.videos{display:grid;gap:1rem;grid-template-columns:repeat(var(--columns),minmax(150px,260px));"
     "overflow-x:auto}"
-    "@media(max-width:40rem){.films{grid-template-columns:repeat(var(--columns),minmax(132px,1fr))}}"
-    ".films h3{margin:0 0 .4rem}.films figure{margin:0 0 .8rem}.filming{margin:0 0 .8rem}"
-    ".films video{width:100%;border-radius:.5rem;background:#0003;display:block;cursor:pointer}"
-    ".films figcaption{font-size:.82rem;line-height:1.35;margin-top:.3rem;overflow-wrap:anywhere}"
+    "@media(max-width:40rem){.videos{grid-template-columns:repeat(var(--columns),minmax(132px,1fr))}}"
+    ".videos h3{margin:0 0 .4rem}.videos figure{margin:0 0 .8rem}.video-tools{margin:0 0 .8rem}"
+    ".videos video{width:100%;border-radius:.5rem;background:#0003;display:block;cursor:pointer}"
+    ".videos figcaption{font-size:.82rem;line-height:1.35;margin-top:.3rem;overflow-wrap:anywhere}"
     "</style>"
 )
 
-Film = tuple[LifetimeFolder, list[str], Mapping[str, Any]]
-"""The folder of a film, what it is (first, best, worst), and its entry in the index."""
+ShownVideo = tuple[LifetimeFolder, list[str], Mapping[str, Any]]
+"""The folder of a video, what it is (first, best, worst), and its entry in the index."""
 
 
-def _filmed(study: Study, agent: str) -> list[tuple[LifetimeSummary, list[Film]]]:
-    """The agent's lifetimes that have films, and these: each episode once."""
+def _shown(study: Study, agent: str) -> list[tuple[LifetimeSummary, list[ShownVideo]]]:
+    """The agent's lifetimes that have videos, and these: each episode once."""
     out, order = [], [*MOMENTS, *OTHERS]
     for life in study.lifetimes:
         folder = study.lifetime_folder(life)
         if life.agent != agent or folder is None or life.status == "damaged":
             continue
-        found: dict[str, Film] = {}
-        for entry in folder.shown_films():
+        found: dict[str, ShownVideo] = {}
+        for entry in folder.shown_videos():
             if entry.get("which") in order:
                 same = found.setdefault(str(entry["file"]), (folder, [], entry))
                 same[1].append(str(entry["which"]))
@@ -118,20 +118,20 @@ def _filmed(study: Study, agent: str) -> list[tuple[LifetimeSummary, list[Film]]
     return out
 
 
-def _place(film: Film) -> int:
+def _place(video: ShownVideo) -> int:
     """Moments in the life of a task come first."""
-    return min(map([*MOMENTS, *OTHERS].index, film[1]))
+    return min(map([*MOMENTS, *OTHERS].index, video[1]))
 
 
-def _data(folder: LifetimeFolder, film: str) -> bytes:
+def _data(folder: LifetimeFolder, video: str) -> bytes:
     try:
-        return folder.film(film)
+        return folder.video(video)
     except StoreError:
         return b""  # Missing, or a link to a file elsewhere.
 
 
-def _fitting(lives: Sequence[tuple[LifetimeSummary, list[Film]]]) -> dict[int, bytes]:
-    """The films that there is room for, by entry: of the first lifetimes before others, those of moments
+def _fitting(lives: Sequence[tuple[LifetimeSummary, list[ShownVideo]]]) -> dict[int, bytes]:
+    """The videos that there is room for, by entry: of the first lifetimes before others, those of moments
     first, agents in turn."""
     left, out = ROOM, {}
     agents = {life.agent for life, _ in lives}
@@ -145,29 +145,29 @@ def _fitting(lives: Sequence[tuple[LifetimeSummary, list[Film]]]) -> dict[int, b
     return out
 
 
-def _address(film: bytes) -> str:
-    return f"data:video/mp4;base64,{base64.b64encode(film).decode()}"
+def _address(video: bytes) -> str:
+    return f"data:video/mp4;base64,{base64.b64encode(video).decode()}"
 
 
 def _words(whiches: Sequence[str], task: str) -> str:
-    """What a film is, in words: its moments, else what else it is."""
+    """What a video is, in words: its moments, else what else it is."""
     moments = [MOMENTS[w].format(task) for w in MOMENTS if w in whiches]
     return " and ".join(moments or [OTHERS[w] for w in OTHERS if w in whiches])
 
 
-def _figure(film: Film, lifetime: str, data: bytes, task: str) -> Markup:
-    _, whiches, entry = film
+def _figure(video: ShownVideo, lifetime: str, data: bytes, task: str) -> Markup:
+    _, whiches, entry = video
     success = entry.get("success")
     won = Markup("" if success is None else WON if success else MISSED)
     words = _words(whiches, clean(task))
     return Markup(
         '<figure><video loop muted playsinline tabindex="0" preload="metadata" aria-label="{}" '
-        'data-film="{}" src="{}"></video>'
+        'data-video="{}" src="{}"></video>'
         '<figcaption><strong>{}</strong>{}<br><span class="muted">{} step{}, return {}, block {}, '
         "environment seed {}</span></figcaption></figure>"
     ).format(
         words,
-        clean(film_key(lifetime, str(entry["file"]))),
+        clean(video_key(lifetime, str(entry["file"]))),
         _address(data),
         words[:1].upper() + words[1:],
         won,
