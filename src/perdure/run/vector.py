@@ -15,7 +15,8 @@ import numpy as np
 from gymnasium import spaces
 
 from perdure.errors import EnvironmentFault, PerdureError
-from perdure.run.guards import Observer, check_flag, check_reward, place_of
+from perdure.relayed import place_of
+from perdure.run.guards import Observer, check_flag, check_reward
 from perdure.spaces import joined
 from perdure.suite import OF_SLOTS, BatchedEnv, Episode, Suite, is_restorable
 from perdure.types import Array, Task
