@@ -1,5 +1,7 @@
 """What LIBERO keeps of its scenes is what would be made anew."""
 
+from xml.sax.saxutils import escape
+
 import mujoco
 import numpy as np
 import pytest
@@ -46,6 +48,31 @@ def test_a_kept_model_is_the_one_that_is_compiled(folder):
     (file,) = folder.glob("physics-*")
     file.write_bytes(file.read_bytes()[:-1] + b"x")  # Damaged: made anew.
     assert whole(kept.physics_model(xml)) == expected
+
+
+def test_a_model_is_made_anew_of_a_file_that_was_written_since_and_by_other_code(
+    folder, tmp_path, monkeypatch
+):
+    mesh, made = tmp_path / "a & b.obj", []
+    points = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 {}\n"
+    faces = "f 1 3 2\nf 1 2 4\nf 2 3 4\nf 3 1 4\n"
+    xml = (
+        f'<mujoco><asset><mesh name="m" file="{escape(str(mesh))}"/></asset><worldbody>'
+        '<geom type="mesh" mesh="m"/></worldbody></mujoco>'
+    )
+
+    def compiled():
+        made.append(xml)
+        return mujoco.MjModel.from_xml_string(xml)
+
+    for height in (1, 2.5):
+        mesh.write_text(points.format(height) + faces)
+        for _ in range(2):
+            kept.kept_model("physics", xml, compiled)
+    assert len(made) == 2
+    monkeypatch.setattr(kept, "_code", lambda: "another version")
+    kept.kept_model("physics", xml, compiled)
+    assert len(made) == 3
 
 
 def test_other_code_makes_a_scene_anew(folder, monkeypatch):
