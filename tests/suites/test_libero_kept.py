@@ -1,7 +1,6 @@
 """What LIBERO keeps of its scenes is what would be made anew."""
 
 import os
-import tempfile
 import time
 from xml.sax.saxutils import escape
 
@@ -81,17 +80,14 @@ def test_a_model_is_made_anew_of_a_file_that_was_written_since_and_by_other_code
 def test_other_code_makes_a_scene_anew(folder, monkeypatch):
     problem = problem_of(find("object-0"))
     kept.kept_scene(problem, "primitive")
-    fd, left = tempfile.mkstemp(
-        dir=folder, prefix="_"
-    )  # By a writer that was killed, and one that writes.
-    os.close(fd)
-    os.utime(left, (time.time() - 90_000,) * 2)
-    fd, written = tempfile.mkstemp(dir=folder, prefix="_")
-    os.close(fd)
+    # Of a writer that was killed, and of one that writes.
+    for name, age in (("_abcdefgh", 90_000), ("_klmnopqr", 60)):
+        (folder / name).touch()
+        os.utime(folder / name, (time.time() - age,) * 2)
     monkeypatch.setattr(kept, "_code", lambda: "another version")
     kept.kept_scene(problem, "primitive")
     assert len(list(folder.glob("scene-*"))) == 2
-    assert [str(p) for p in folder.glob("_*")] == [written]
+    assert [p.name for p in folder.glob("_*")] == ["_klmnopqr"]
 
 
 def test_nothing_is_kept_where_no_folder_is_named(monkeypatch, tmp_path):
