@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 
+from perdure.pythonpath import from_safe_path
+
 
 def cores() -> int:
     """How many this process may use."""
@@ -20,13 +22,14 @@ def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     """A pool of spawned processes. What has not begun when it is left is dropped; what has is waited for,
     unless it is left by an exception."""
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, context, initializer=_exit_with_parent)
-    try:
-        yield pool
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
-    pool.shutdown(cancel_futures=True)
+    with from_safe_path():
+        pool = ProcessPoolExecutor(workers, context, initializer=_exit_with_parent)
+        try:
+            yield pool
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+        pool.shutdown(cancel_futures=True)
 
 
 def _exit_with_parent() -> None:

@@ -235,3 +235,19 @@ def test_the_installed_command_imports_from_where_it_is_called(mine):
     command = [sys.executable, str(script / "perdure"), "check", "gym/forgetful:Forgetful-v0"]
     done = subprocess.run(command, cwd=mine, capture_output=True, text=True, env=dict(os.environ))
     assert done.returncode == 1 and "gave another episode" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("how", ["--executor=processes", "--eval-workers=2"])
+def test_a_file_called_as_one_of_pythons_own_modules_harms_no_process(mine, how):
+    """It lies where the command is called; what lies there is imported all the same, and so are neighbours."""
+    for name in ("signal", "socket", "queue"):
+        (mine / f"{name}.py").write_text("raise RuntimeError('imported by mistake')\n")
+    script = mine / "bin"
+    script.mkdir(exist_ok=True)
+    (script / "perdure").write_text("from perdure.cli.main import entry\nentry()\n")
+    done = subprocess.run(
+        [sys.executable, str(script / "perdure"), "run", "gym/forgetful:Forgetful-v0,steps=20,episodes=2",
+         "-a", "random", "-o", f"runs/own{how}", how],
+        cwd=mine, capture_output=True, text=True, env=dict(os.environ),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr

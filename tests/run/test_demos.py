@@ -18,6 +18,7 @@ from perdure.cli.main import main
 from perdure.errors import EnvironmentFault, PerdureError, SpecError
 from perdure.registry import suite
 from perdure.run.demos import PARTS, collect
+from perdure.seeds import seed_for
 from perdure.suites._demonstrations import DemonstrationFile, digest, windows
 
 SUITE = suite("metaworld")
@@ -35,6 +36,19 @@ def contents(path):
         return [digest(file.read(n).arrays) for n in file.names]
     finally:
         file.close()
+
+
+def listed(path):
+    """Everything in a file but its arrays' numbers, which digests are of."""
+    found = {}
+
+    def note(name, item):
+        packed = (item.dtype, item.shape, item.compression) if hasattr(item, "dtype") else ()
+        found[name] = (*packed, sorted((k, repr(v)) for k, v in item.attrs.items()))
+
+    with h5py.File(path) as file:
+        file.visititems(note)
+    return found
 
 
 def runs(pid):
@@ -98,12 +112,48 @@ def test_stored_actions_succeed_again(made):
     assert not replay(reach()[0], still)
 
 
-def test_a_whole_file_is_not_made_again_and_too_small_a_one_is_named(made):
+def test_a_whole_file_is_not_made_again_and_grows_only_as_it_was_made(made):
     before = made.stat().st_mtime_ns
-    assert collect(reach(), made.parents[1], COUNT) == [made]
-    assert made.stat().st_mtime_ns == before
-    with pytest.raises(EnvironmentFault, match=f"holds {COUNT} demonstrations, {COUNT + 1}"):
-        collect(reach(), made.parents[1], COUNT + 1)
+    for per_task in (COUNT, COUNT - 1):
+        assert collect(reach(), made.parents[1], per_task) == [made]
+    more = f"holds {COUNT} demonstrations, {COUNT + 1} are wanted, but it was made by another"
+    with pytest.raises(EnvironmentFault, match=f"{more} seed: "):
+        collect(reach(), made.parents[1], COUNT + 1, seed=1)
+    with pytest.raises(EnvironmentFault, match=f"{more} env_args, perdure_params: "):
+        collect(reach(noise=0.2), made.parents[1], COUNT + 1)
+    assert made.stat().st_mtime_ns == before and len(contents(made)) == COUNT
+
+
+def unlucky(task, seed):
+    """Every other attempt fails."""
+    return None if seed % 2 else type(SUITE).demonstrate(SUITE, task, seed)
+
+
+def test_a_collection_grows_as_if_it_were_made_at_once(tmp_path, monkeypatch):
+    """Also where attempts failed, and where it is stopped in between."""
+    monkeypatch.setattr(SUITE, "demonstrate", unlucky, raising=False)
+    (whole,) = collect(reach(), tmp_path / "whole", COUNT)
+    (path,) = collect(reach(), tmp_path / "grown", 2)
+    parts, two = path.parent / PARTS / path.stem, contents(path)
+
+    def stop(told):
+        if told.done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        collect(reach(), tmp_path / "grown", COUNT, note=stop)
+    assert contents(path) == two == contents(whole)[:2], (
+        "what there was is there until there is more"
+    )
+    next(parts.glob("demo-*")).unlink()  # As if it had been killed while it took the file apart.
+    tried = []
+    monkeypatch.setattr(SUITE, "demonstrate", lambda *a: tried.append(a) or unlucky(*a))
+    assert collect(reach(), tmp_path / "grown", COUNT) == [path]
+    assert contents(path) == contents(whole) and listed(path) == listed(whole)
+    attempts = [seed_for(0, "demonstration", "metaworld/reach", k) for k in range(16)]
+    good = [k for k, seed in enumerate(attempts) if seed % 2 == 0]
+    assert [a[1] for a in tried] == attempts[good[2] + 1 : good[3] + 1], "none is made again"
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
 def test_damage_is_found_and_named(tmp_path, made):
@@ -136,7 +186,10 @@ def test_who_cannot_demonstrate_says_so(tmp_path):
     assert said.exit_code == 2 and "SUITE/LIST" in said.output
 
 
-def test_the_command_collects_in_processes(tmp_path, made):
+def test_the_command_collects_in_processes(tmp_path, made, monkeypatch):
+    """Whatever else lies where it is called."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "signal.py").write_text("raise RuntimeError('imported by mistake')\n")
     given = ["demos", "metaworld/reach", str(tmp_path), "--per-task", "2", "--workers", "2"]
     said = CliRunner().invoke(main, given)
     assert said.exit_code == 0, said.output

@@ -81,6 +81,9 @@ def test_the_verb(tmp_path):
         assert (tmp_path / name).read_bytes().startswith(start)
     result = CliRunner().invoke(main, ["gallery", "toy", str(tmp_path / "toys.gif")])
     assert result.exit_code == 2 and "ends in .html or .png" in result.stderr
+    result = CliRunner().invoke(main, ["gallery", str(tmp_path)])
+    asked = f"libero/eval-folder,folder={tmp_path}"
+    assert result.exit_code == 2 and asked in result.stderr.replace("\n", ""), result.stderr
     result = CliRunner().invoke(main, ["generate", "toy", str(tmp_path / "new")])
     assert result.exit_code == 2 and "cannot generate tasks" in result.stderr
     assert not (tmp_path / "new").exists()

@@ -1,5 +1,9 @@
 """What LIBERO keeps of its scenes is what would be made anew."""
 
+import os
+import time
+from xml.sax.saxutils import escape
+
 import mujoco
 import numpy as np
 import pytest
@@ -48,12 +52,42 @@ def test_a_kept_model_is_the_one_that_is_compiled(folder):
     assert whole(kept.physics_model(xml)) == expected
 
 
+def test_a_model_is_made_anew_of_a_file_that_was_written_since_and_by_other_code(
+    folder, tmp_path, monkeypatch
+):
+    mesh, made = tmp_path / "a & b.obj", []
+    points = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 {}\n"
+    faces = "f 1 3 2\nf 1 2 4\nf 2 3 4\nf 3 1 4\n"
+    xml = (
+        f'<mujoco><asset><mesh name="m" file="{escape(str(mesh))}"/></asset><worldbody>'
+        '<geom type="mesh" mesh="m"/></worldbody></mujoco>'
+    )
+
+    def compiled():
+        made.append(xml)
+        return mujoco.MjModel.from_xml_string(xml)
+
+    for height in (1, 2.5):
+        mesh.write_text(points.format(height) + faces)
+        for _ in range(2):
+            kept.kept_model("physics", xml, compiled)
+    assert len(made) == 2
+    monkeypatch.setattr(kept, "_code", lambda: "another version")
+    kept.kept_model("physics", xml, compiled)
+    assert len(made) == 3
+
+
 def test_other_code_makes_a_scene_anew(folder, monkeypatch):
     problem = problem_of(find("object-0"))
     kept.kept_scene(problem, "primitive")
+    # Of a writer that was killed, and of one that writes.
+    for name, age in (("_abcdefgh", 90_000), ("_klmnopqr", 60)):
+        (folder / name).touch()
+        os.utime(folder / name, (time.time() - age,) * 2)
     monkeypatch.setattr(kept, "_code", lambda: "another version")
     kept.kept_scene(problem, "primitive")
     assert len(list(folder.glob("scene-*"))) == 2
+    assert [p.name for p in folder.glob("_*")] == ["_klmnopqr"]
 
 
 def test_nothing_is_kept_where_no_folder_is_named(monkeypatch, tmp_path):

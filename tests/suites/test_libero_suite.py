@@ -21,7 +21,7 @@ from libero_kit import (
 
 from kit import live
 from perdure.agent import Agent
-from perdure.curricula.named import curriculum_of
+from perdure.curricula.named import builder_of, curriculum_of
 from perdure.errors import CurriculumError, EnvironmentFault, MissingExtra, UnknownName
 from perdure.registry import extras_named, suite
 from perdure.specs import Spec
@@ -48,6 +48,12 @@ def test_there_are_130_tasks_in_their_lists():
     assert find("90-33").scene == "KITCHEN_SCENE6"
     with pytest.raises(UnknownName, match="did you mean 'spatial-1'"):
         SUITE.task("spatial-11")
+    with pytest.raises(UnknownName, match="did you mean 'object'"):
+        SUITE.demonstration_tasks("objct", {})
+    with pytest.raises(
+        UnknownName, match="tasks of object are evaluated by libero/eval-object; perdure ls"
+    ):
+        builder_of(Spec.parse("libero/objct"))
 
 
 def test_the_instruction_is_the_benchmarks():

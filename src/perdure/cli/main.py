@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from io import TextIOWrapper
@@ -11,6 +10,7 @@ from typing import Any
 from perdure.cli.commands import data, find, look, measure, policies, run, share
 from perdure.cli.group import PURPOSES, main
 from perdure.errors import Interrupted
+from perdure.pythonpath import import_from_here
 
 __all__ = ["PURPOSES", "entry", "main"]
 VERBS = (run, policies, data, look, measure, share, find)
@@ -22,8 +22,8 @@ def entry() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # A terminal without − or × gets a question mark.
-    if not sys.flags.safe_path and sys.path[0] not in ("", os.path.curdir):
-        sys.path.insert(0, "")  # As workers have it: `gym/mine:Env-v0` imports mine.py from here.
+    if not sys.flags.safe_path:
+        import_from_here()
     code: Any = 0
     try:
         main()

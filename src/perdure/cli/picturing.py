@@ -12,11 +12,13 @@ from typing import Any
 from perdure import registry
 from perdure.cli.terminal import say, tell
 from perdure.curricula.named import curriculum_of
-from perdure.errors import SpecError
+from perdure.errors import NameRefused, SpecError, UnknownName
 from perdure.specs import Spec
 from perdure.types import Task
 
 ENDINGS = (".html", ".png")
+FOLDERS = "/eval-folder"
+"""What a suite calls the curriculum of the tasks that are files in a folder."""
 
 
 @contextlib.contextmanager
@@ -49,7 +51,16 @@ def gallery(name: str, out: Path | None, looks: Sequence[str]) -> int:
     target = out or Path(f"{spec.name.replace('/', '-')}.html")
     if target.suffix not in ENDINGS:
         raise SpecError(f"{target}: expected a file that ends in {' or '.join(ENDINGS)}")
-    tasks = tasks_of(spec)
+    try:
+        tasks = tasks_of(spec)
+    except (UnknownName, NameRefused) as e:
+        if not Path(spec.name).is_dir():
+            raise
+        takers = [f"{n},folder={spec.name}" for n in registry.curricula() if n.endswith(FOLDERS)]
+        raise SpecError(
+            f"{spec.name} is a folder, expected a suite or a curriculum; the tasks of its files are "
+            f"{' or '.join(takers)}"
+        ) from e
     if not tasks:
         raise SpecError(f"{name} has no task that can be played, so there is nothing to see")
     shown = [

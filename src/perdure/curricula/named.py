@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 from typing import Any
@@ -12,6 +13,9 @@ from perdure.errors import CurriculumError, PerdureError, SpecError, UnknownName
 from perdure.names import check_name, join_task_id, plain_task_id, split_task_id
 from perdure.specs import Spec, call_with, is_file_reference
 from perdure.types import Curriculum
+
+_EVAL = "eval-"
+"""How the names of curricula begin that evaluate a list of tasks."""
 
 
 def builder_of(spec: Spec) -> Any:
@@ -32,6 +36,9 @@ def builder_of(spec: Spec) -> Any:
     except PerdureError as e:
         names = [f"{family}/{n}" for n in protocols]
         hint = f"(perdure ls curricula, perdure ls tasks {family})"
+        lists = [n.removeprefix(_EVAL) for n in protocols if n.startswith(_EVAL)]
+        for near in difflib.get_close_matches(rest, lists, n=1, cutoff=0.8):
+            hint = f"(the tasks of {near} are evaluated by {family}/{_EVAL}{near}; {hint[1:]}"
         if isinstance(e, UnknownName):
             names += [f"{family}/{n}" for n in e.known]
         raise UnknownName("curriculum or task", spec.name, names, hint) from e

@@ -1,19 +1,23 @@
 """Collecting demonstrations: experts play in several processes, and successes are kept.
 
 Every success is at once a file of its own, so that a collection that is stopped in any way goes on
-where it was; when a task has enough of them they become one. Which attempts succeed, and what is in
-them, is decided by the seed alone, and not by how many processes there are.
+where it was; when a task has enough of them they become one. If more are wanted later, that is taken
+apart again, and ends as if all had been collected at once. Which attempts succeed, and what is in them,
+is decided by the seed alone, and not by how many processes there are.
 """
 
 from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from perdure.errors import EnvironmentFault, PerdureError
 from perdure.pools import worker_pool
@@ -48,7 +52,7 @@ def collect(
     workers: int = 1,
     note: Callable[[CollectionProgress], None] = lambda _: None,
 ) -> list[Path]:
-    """Files of ``per_task`` successful episodes of each task, made or found whole."""
+    """Files of ``per_task`` successful episodes of each task: made, made larger, or found with as many."""
     h5()
     made: list[Path] = []
     began, fresh = time.monotonic(), 0
@@ -56,11 +60,14 @@ def collect(
         for number, task in enumerate(tasks):
             name, attributes = suite(task.suite).demonstration_file(task)
             path = out / name
-            if _whole(path, per_task):
+            there = _checked(path)
+            if there >= per_task:
                 made.append(path)
                 continue
             parts = path.parent / PARTS / path.stem
             parts.mkdir(parents=True, exist_ok=True)
+            if there:
+                _take_apart(path, parts, task, attributes, per_task, seed)
             before = len(list(parts.glob("demo-*.hdf5")))
 
             clock = _Clock(began, fresh - before, number * per_task, len(tasks) * per_task)
@@ -105,20 +112,56 @@ class _Clock:
         return (time.monotonic() - self.began) / made * (self.wanted - self.before - done)
 
 
-def _whole(path: Path, per_task: int) -> bool:
+def _checked(path: Path) -> int:
+    """How many demonstrations a file holds; none if it is not there."""
     if not path.exists():
-        return False
+        return 0
     file = DemonstrationFile(path)
     try:
         file.check()
-        if len(file.names) < per_task:
-            raise EnvironmentFault(
-                f"{path} holds {len(file.names)} demonstrations, {per_task} are wanted: remove it, or "
-                "collect into another folder"
-            )
-        return True
+        return len(file.names)
     finally:
         file.close()
+
+
+def _take_apart(
+    path: Path, parts: Path, task: Task, attributes: Mapping[str, Any], per_task: int, seed: int
+) -> None:
+    """Make the demonstrations of a file parts again, while it stays. A demonstration's seed tells which
+    attempt it was; those between them had failed."""
+    known = {_seed(task, seed, k): k for k in range(TRIES * per_task)}
+    file = DemonstrationFile(path)
+    try:
+        other = [n for n, v in attributes.items() if not np.array_equal(file.data.attrs.get(n), v)]
+        seeds = [file.data[name].attrs.get("seed") for name in file.names]
+        numbers = [-1 if s is None else known.get(int(s), -1) for s in seeds]
+        if -1 in numbers or numbers != sorted(set(numbers)):
+            other.append("seed")
+        if other:
+            raise EnvironmentFault(
+                f"{path} holds {len(file.names)} demonstrations, {per_task} are wanted, but it was made by "
+                f"another {', '.join(other)}: collect as it was made, or into another folder"
+            )
+        for name, number in zip(file.names, numbers, strict=True):
+            if not (part := _part(parts, number)).exists():
+                write_one(part, file.read(name))
+        for number in set(range(numbers[-1])) - set(numbers):
+            _mark(parts, number).touch()
+    finally:
+        file.close()
+
+
+def _part(parts: Path, number: int) -> Path:
+    return parts / f"demo-{number:05d}.hdf5"
+
+
+def _mark(parts: Path, number: int) -> Path:
+    """Stands for an attempt that failed."""
+    return parts / f"failed-{number:05d}"
+
+
+def _seed(task: Task, seed: int, number: int) -> int:
+    return seed_for(seed, "demonstration", task.id, number)
 
 
 def _attempts(
@@ -184,10 +227,10 @@ def _number(path: Path) -> int:
 
 def attempt(task: Task, parts: Path, seed: int, number: int) -> Path | None:
     """One attempt: the file of a success, or None and a mark that it failed."""
-    shown = suite(task.suite).demonstrate(task, seed_for(seed, "demonstration", task.id, number))
+    shown = suite(task.suite).demonstrate(task, _seed(task, seed, number))
     if shown is None:
-        (parts / f"failed-{number:05d}").touch()
+        _mark(parts, number).touch()
         return None
-    path = parts / f"demo-{number:05d}.hdf5"
+    path = _part(parts, number)
     write_one(path, shown)
     return path

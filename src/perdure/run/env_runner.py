@@ -137,9 +137,9 @@ class EnvRunner:
     def run(self) -> None:
         """Run until every budget is used up."""
         try:
-            for s in self.slots:
-                if s.episode < 0:
-                    self._begin(s)
+            # All are told what comes before one begins, so that they can begin together.
+            for s in [s for s in self.slots if s.episode < 0 and self._assign(s)]:
+                self._reset(s)
             while slots := self._active():
                 self._drive(slots)
             for s in self.slots:
@@ -151,6 +151,13 @@ class EnvRunner:
         self.envs.close()
 
     def _begin(self, s: Slot) -> bool:
+        """Begin an idle slot's next episode; False if the budget holds none."""
+        if not self._assign(s):
+            return False
+        self._reset(s)
+        return True
+
+    def _assign(self, s: Slot) -> bool:
         """Give an idle slot its next episode; False if the budget holds none."""
         budget = self.budgets[s.exposure]
         s.episode = budget.next_episode(s.episode)
@@ -159,10 +166,13 @@ class EnvRunner:
         s.address, upcoming = budget.episode(s.episode)
         if upcoming:
             self.envs.parts[s.exposure].expect(upcoming)
+        return True
+
+    def _reset(self, s: Slot) -> None:
         s.obs = self.envs.reset(s.number, s.address)
         s.actions.clear()
-        self.boundaries.begin(s.number, s.episode, budget.exposure.episodes_per_trial)
-        return True
+        per = self.budgets[s.exposure].exposure.episodes_per_trial
+        self.boundaries.begin(s.number, s.episode, per)
 
     def _active(self) -> list[Slot]:
         """The slots that take the next step: an episode under way and budget left for it."""

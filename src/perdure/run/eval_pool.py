@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from perdure import errors
 from perdure.arrays import Array, ChunkedArray
 from perdure.errors import AgentFault, PerdureError, WorkerLost
 from perdure.pools import cores
+from perdure.relayed import retold
 from perdure.run.messages import receive, send, send_file, shared_file
 from perdure.run.transcript import Transcript
 
@@ -210,11 +210,9 @@ class EvalPool:
 
 def raised(failure: Mapping[str, str]) -> PerdureError:
     """An exception of another process, as it would have been raised here."""
-    kind = getattr(errors, failure["type"], None)
-    words = failure["words"]
-    if not (isinstance(kind, type) and issubclass(kind, PerdureError)):
-        kind, words = AgentFault, f"{failure['type']}: {words}"
-    error: PerdureError = kind.__new__(kind)
-    Exception.__init__(error, words)
-    error.add_note(f"In the process that evaluated:\n{failure['traceback']}")
-    return error
+    error = retold(failure, "evaluated")
+    if isinstance(error, PerdureError):
+        return error
+    fault = AgentFault(f"{failure['type']}: {error}")
+    fault.__cause__ = error
+    return fault

@@ -13,12 +13,13 @@ import signal
 import socket
 import sys
 import time
-import traceback
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from perdure.arrays import Array
+from perdure.pythonpath import import_from_here
+from perdure.relayed import in_words
 from perdure.run.agent_state import AgentState
 from perdure.run.boundaries import Group, groups_of, tell
 from perdure.run.guards import exit_fault
@@ -89,18 +90,15 @@ class EvalWorker:
 
 def described(error: BaseException) -> dict[str, str]:
     """An exception in plain words, for the lifetime to raise."""
-    error = exit_fault(error) if isinstance(error, SystemExit) else error
-    trace = "".join(traceback.format_exception(error))
-    return {"type": type(error).__name__, "words": str(error), "traceback": trace}
+    return in_words(exit_fault(error) if isinstance(error, SystemExit) else error)
 
 
 def main(argv: list[str]) -> int:
     """Answer until the lifetime asks no more."""
     *flags, run, job, fd = argv
     faulthandler.disable()  # Nothing reads what it would write.
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # The process that asks gets it, and stops this one.
+    import_from_here()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The process that asks stops this one.
     die_with_parent(int(os.environ["PERDURE_PARENT"]))
     sock = socket.socket(fileno=int(fd))
     worker: EvalWorker | None = None

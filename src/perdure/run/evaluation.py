@@ -91,7 +91,9 @@ def evaluation_spec(
         try:
             task = mine.task(rest)
         except UnknownName as e:
-            raise UnknownName(f"evaluation of {family}", rest, [*listed, *e.known]) from e
+            raise UnknownName(
+                f"evaluation of {family}", rest, [*listed, *mine.aliases(), *e.known]
+            ) from e
         rest, params["names"] = "tasks", [task.name]
     if protocol:
         if protocol not in protocols:

@@ -11,6 +11,7 @@ from gymnasium.vector.utils import concatenate, create_empty_array
 
 from perdure.arrays import Array, all_finite
 from perdure.errors import ActionRefused, AgentFault, EnvironmentFault, PerdureError
+from perdure.relayed import file_and_line
 
 
 def agent_fault(agent: object, method: str, error: Exception) -> PerdureError:
@@ -24,16 +25,6 @@ def agent_fault(agent: object, method: str, error: Exception) -> PerdureError:
 def exit_fault(error: SystemExit) -> AgentFault:
     """sys.exit() somewhere in an agent or environment ends its lifetime, not the run."""
     return AgentFault(f"the agent or its environment called sys.exit({error.code!r})")
-
-
-def file_and_line(error: BaseException) -> str:
-    """Where an exception came from: file and line."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
-        return "an unknown place"
-    return f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
 
 
 ARRAYS = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)

@@ -6,7 +6,6 @@ What can be checked is checked when a run is planned, once; a worker trusts the 
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -24,6 +23,7 @@ from perdure.errors import (
     UnknownName,
 )
 from perdure.names import slug, task_folders
+from perdure.pythonpath import module_command
 from perdure.run.code import code_record
 from perdure.run.config import LifetimeConfig
 from perdure.run.persistence import JOINS, read_spec, save_spec
@@ -201,13 +201,13 @@ class Plan:
         more = [flag for flag, given in flags.items() if given]
         if self.eval_workers > 1:
             more.append(f"--eval-workers={self.eval_workers}")
-        return [sys.executable, "-m", "perdure.run.worker", str(self.path), job.id, *more]
+        return [*module_command("perdure.run.worker"), str(self.path), job.id, *more]
 
     def eval_command(self, job: Job) -> list[str]:
         """The command of a process that evaluates for a lifetime; the number of its socket follows."""
         more = ["--mix-code"] if self.mix_code else []
         run = str(self.path.absolute())
-        return [sys.executable, "-m", "perdure.run.eval_worker", *more, run, job.id]
+        return [*module_command("perdure.run.eval_worker"), *more, run, job.id]
 
     def save(self, *, write: bool = True) -> None:
         """Write the specification into the run's folder, or check that it is the one there; without

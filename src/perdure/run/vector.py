@@ -15,7 +15,8 @@ import numpy as np
 from gymnasium import spaces
 
 from perdure.errors import EnvironmentFault, PerdureError
-from perdure.run.guards import Observer, check_flag, check_reward, file_and_line
+from perdure.relayed import file_and_line
+from perdure.run.guards import Observer, check_flag, check_reward
 from perdure.spaces import joined
 from perdure.suite import OF_SLOTS, BatchedEnv, Episode, Suite, is_restorable
 from perdure.types import Array, Task

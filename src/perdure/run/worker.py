@@ -17,12 +17,14 @@ def main(argv: list[str]) -> int:
     """Run one lifetime of a planned run."""
     run, job, *flags = argv
     from perdure.errors import Interrupted
+    from perdure.pythonpath import import_from_here
     from perdure.run.lifetime import FAILED, describe_error, run_lifetime
     from perdure.run.plan import load_plan
     from perdure.run.signals import die_with_parent, interruptible
     from perdure.store.urls import place
 
     faulthandler.disable()  # Wherever it writes to: a lifetime has a file for that.
+    import_from_here()
     try:
         with interruptible():
             if "PERDURE_PARENT" in os.environ:

@@ -6,13 +6,17 @@ leaves a whole one. Its checksum stands in front; what does not match counts as 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 import tempfile
+import time
 import warnings
 import zlib
 from pathlib import Path
 
+A_DAY = 24 * 3600.0
+"""Seconds after which nobody is still writing a file."""
 _MAGIC = b"PERDURE1"
 _HEAD = struct.Struct("<8sIQ")
 
@@ -32,10 +36,19 @@ def read_checked(path: Path) -> bytes | None:
     return body
 
 
+def _remove_left_behind(folder: Path) -> None:
+    """Remove what writers that were killed have left."""
+    for path in folder.glob("_" + "?" * 8):  # As tempfile names them.
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > A_DAY:
+                path.unlink()
+
+
 def write_checked(path: Path, body: bytes) -> None:
     """Write a whole file at once. A folder that cannot be written costs time, not results."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_left_behind(path.parent)
         fd, temporary = tempfile.mkstemp(dir=path.parent, prefix="_")
         try:
             with os.fdopen(fd, "wb") as file:

@@ -42,6 +42,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perdure.errors import UnknownName
 from perdure.protocol import EvalProtocol
 from perdure.registry import extras_named
 from perdure.suite import BatchedEnv, Data, Demonstration, Suite
@@ -130,12 +131,19 @@ class LiberoSuite(Suite):
         return "expert", {"privileged": True, "cameras": []}  # It looks at no picture.
 
     def demonstration_tasks(self, name: str, params: Mapping[str, Any]) -> Sequence[Task]:
-        folder = params.get("folder")
+        folder, lists = params.get("folder"), (*LISTS, "100")
         if folder is not None:
             names = tuple(tasks_in(folder)) if name == "all" else (name,)
         else:
-            names = names_of(name) if name in (*LISTS, "100") else (find(name).name,)
+            names = names_of(name) if name in lists else self._one(name, lists)
         return [Task("libero", n, params=dict(params)) for n in names]
+
+    @staticmethod
+    def _one(name: str, lists: Sequence[str]) -> tuple[str, ...]:
+        try:
+            return (find(name).name,)
+        except UnknownName as e:
+            raise UnknownName("list or task of libero", name, (*lists, *e.known)) from e
 
     def demonstration_file(self, task: Task) -> tuple[str, Mapping[str, Any]]:
         from perdure.suites.libero.demonstrations import file_of

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,12 +37,15 @@ def tasks_in(folder: str) -> Mapping[str, FolderTask]:
     root = Path(folder)
     if not root.is_dir():
         raise CurriculumError(f"folder {folder}: expected a folder of task files, there is none")
-    # What it was is not asked for again while nothing has been written there.
-    return _tasks_in(root, root.stat().st_mtime_ns)
+    # What is in its files is not asked for again while none of them is written.
+    with os.scandir(root) as there:
+        files = [f for f in there if f.name.endswith((ENDING, INDEX)) and f.is_file()]
+        stamps = [(f.name, f.stat().st_mtime_ns, f.stat().st_size) for f in files]
+    return _tasks_in(root, tuple(sorted(stamps)))
 
 
 @functools.lru_cache(maxsize=16)
-def _tasks_in(root: Path, _: int) -> Mapping[str, FolderTask]:
+def _tasks_in(root: Path, _: tuple[tuple[str, int, int], ...]) -> Mapping[str, FolderTask]:
     listed = _listed(root)
     names = listed or {p.stem: "" for p in sorted(root.glob(f"*{ENDING}"))}
     if not names:

@@ -1,21 +1,26 @@
 """What takes time to make of a scene, kept below the cache folder if the environment names one
 (:mod:`perdure.cache`): its description, and compiled models.
 
-A kept file's name is a digest of all that it was made from: for descriptions that is the code of
-this package too, so that none outlives a change of it.
+A kept file's name is a digest of all that it was made from, the code of this package too, so that none
+outlives a change of it. A model's has the times and sizes of the published files that it is made of: if
+one was written since, the model is compiled anew, and the files are checked.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
+import os
 import platform
+import re
 import struct
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from xml.sax.saxutils import unescape
 
 import mujoco  # type: ignore[import-untyped]
 import numpy as np
@@ -32,6 +37,7 @@ from perdure.suites.libero.workspaces import workspace
 
 FILE = " file="
 """Of a mesh or a texture that is read, in a scene's XML."""
+_FILES = re.compile(r'<(?:mesh|texture)\b[^>]* file="([^"]*)"')
 _SIZE, _CODEC = struct.Struct("<Q"), "zstd"
 """Models are kept compressed, behind their size."""
 
@@ -86,11 +92,8 @@ def kept_scene(problem: Problem, look_name: str) -> Scene:
     )
 
 
-def kept_model(
-    kind: str, xml: str, made: Callable[[], mujoco.MjModel], settings: str = ""
-) -> mujoco.MjModel:
-    """The model that ``made`` makes of a scene by some settings. What reads no file is made in a
-    moment, and not kept."""
+def kept_model(kind: str, xml: str, made: Callable[[], mujoco.MjModel]) -> mujoco.MjModel:
+    """The model that ``made`` makes of a scene. What reads no file is made in a moment, and not kept."""
     if FILE not in xml or kept_in() is None:
         return made()
 
@@ -101,7 +104,7 @@ def kept_model(
         small: bytes = pa.compress(whole, _CODEC, asbytes=True)
         return _SIZE.pack(len(whole)) + small
 
-    about = f"{mujoco.__version__} {platform.machine()} {_CODEC} {settings}\n{xml}"
+    about = f"{mujoco.__version__} {platform.machine()} {_code()} {_stamps(xml)}\n{xml}"
     found = _kept(kind, about, packed)
     (size,) = _SIZE.unpack_from(found)
     whole = pa.decompress(found[_SIZE.size :], size, _CODEC, asbytes=True)
@@ -120,13 +123,23 @@ def _kept(kind: str, about: str, made: Callable[[], bytes]) -> bytes:
     return found
 
 
+def _stamps(xml: str) -> list[tuple[int, int]]:
+    """When the files of a scene were written, and how large they are."""
+    found = []
+    for name in _FILES.findall(xml):
+        with contextlib.suppress(OSError):  # Who compiles it says that a file is missing.
+            about = os.stat(unescape(name))
+            found.append((about.st_mtime_ns, about.st_size))
+    return found
+
+
 def _tuples(found: dict[str, list[object]], *names: str) -> dict[str, tuple[object, ...]]:
     return {name: tuple(found[name]) for name in names}
 
 
 @functools.cache
 def _code() -> str:
-    """All that descriptions depend on but their task: this package, and where the published files are."""
+    """All that scenes depend on but their task: this package, and where the published files are."""
     here = Path(__file__).parent
     digest = hashlib.sha256()
     for path in sorted((*here.glob("*.py"), *here.glob("primitive/*"), assets.MANIFEST)):

@@ -18,9 +18,6 @@ from perdure.suites.libero.kept import FILE, compiled, kept_model
 from perdure.suites.libero.rotations import matrix_of
 from perdure.types import Array
 
-VERSION = 3
-"""Of what is stored."""
-
 
 def light_model(xml: str) -> Any:
     """The model of a scene, lightened; from the cache folder if it was made before."""
@@ -28,8 +25,7 @@ def light_model(xml: str) -> Any:
         model = compiled(xml)
         lighten.lighten(model)
         return model
-    sizes = f"{VERSION} {lighten.FACES} {lighten.GRIDS} {lighten.TEXTURE}"
-    return kept_model("light", xml, lambda: _shrunk(xml), sizes)
+    return kept_model("light", xml, lambda: _shrunk(xml))
 
 
 def _shrunk(xml: str) -> Any:
