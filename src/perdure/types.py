@@ -375,6 +375,9 @@ class Curriculum:
             raise CurriculumError(
                 f"curriculum {self.name}: shown {', '.join(unknown)} is not among its tasks"
             )
+        else:
+            for i, b in enumerate(self.before):
+                self.check_shown(b, f"curriculum {self.name}, block {i} ({b.kind})")
 
     @property
     def fixed(self) -> tuple[Block, ...]:
@@ -398,6 +401,22 @@ class Curriculum:
             return self.tasks if self.shown is None else self.shown
         phases = (p for b in self.fixed for p in b.phases if shows(p.visibility))
         return distinct_tasks(e for p in phases for e in p.exposures)
+
+    def check_shown(self, block: Block, where: str) -> None:
+        """CurriculumError if a block of a generated curriculum shows or hides other tasks than the agent is
+        told when it is made."""
+        for phase in block.phases:
+            if not phase.visibility.task_ids and self.shown is None:
+                raise CurriculumError(
+                    f"{where} hides which task it is, but the agent is told of all tasks when it is made: say "
+                    "shown=() if no block shows any, else shown= those that are shown"
+                )
+            for e in phase.exposures if phase.visibility.task_ids else ():
+                if e.task not in self.shown_tasks:
+                    raise CurriculumError(
+                        f"{where} shows {e.task.id}, of which the agent was not told when it was made: add it "
+                        "to shown=, or hide it (Visibility(task_ids=False))"
+                    )
 
     def placed_exposures(self) -> Iterator[tuple[str, Exposure]]:
         """Every exposure known before running, with words that say where it stands."""

@@ -15,7 +15,7 @@ from perdure.run.agent_state import AgentState
 from perdure.run.boundaries import Group, groups_of, tasks_end, tell
 from perdure.run.config import LifetimeConfig
 from perdure.run.eval_pool import EvalPool
-from perdure.run.generated import check_generated, check_named, checked_choice
+from perdure.run.generated import check_generated, check_named, checked_choice, generated_items
 from perdure.run.guards import agent_fault, check_measures
 from perdure.run.memories import reset_memory
 from perdure.run.progress import BEAT, Progress
@@ -234,14 +234,14 @@ class LifetimeLoop:
         if curriculum.generate is None:
             return
         allowed = {t.key for t in curriculum.tasks}
-        generator = curriculum.generate()
+        generator = generated_items(curriculum)
         chosen = 0
         try:
             item = next(generator)
             while True:
                 if isinstance(item, BlockChoice):
                     item, chosen = self._choose(item, chosen, number), chosen + 1
-                check_generated(curriculum, item, number, allowed)
+                check_generated(curriculum, item, number, allowed, self.config.hide_tasks)
                 yield number, item
                 number += 1
                 item = generator.send(self.results.until(number))
