@@ -456,7 +456,9 @@ def test_generated_blocks_show_what_their_curriculum_said(tmp_path):
     ]):  # fmt: skip
         with pytest.raises(CurriculumError, match=says):
             live(lives(block, shown=shown), Saved, tmp=tmp_path / str(k))
-        rows, agent = live(lives(block, shown=shown), Saved, tmp=tmp_path / f"{k}h", hide_tasks=True)
+        rows, agent = live(
+            lives(block, shown=shown), Saved, tmp=tmp_path / f"{k}h", hide_tasks=True
+        )
         assert rows and agent.setup.tasks == (), "a run that hides all tasks tells of none"
     rows, agent = live(lives(probe, shown=TOLD[:1]), Saved, tmp=tmp_path / "right")
     assert rows and agent.setup.tasks == (TOLD[0].id,)

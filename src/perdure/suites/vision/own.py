@@ -17,7 +17,14 @@ from perdure.errors import CurriculumError
 from perdure.names import check_name
 from perdure.specs import checks_keywords
 from perdure.suites.vision import files, sources
-from perdure.suites.vision.pictures import Pictures, PictureSet, by_index, digest_of, held_out, in_memory
+from perdure.suites.vision.pictures import (
+    Pictures,
+    PictureSet,
+    by_index,
+    digest_of,
+    held_out,
+    in_memory,
+)
 from perdure.suites.vision.protocols import in_turn, tasks_of
 from perdure.types import Curriculum
 
