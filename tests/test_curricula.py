@@ -1,10 +1,11 @@
+import numpy as np
 import pytest
 
 from perdure import curricula
 from perdure.errors import CurriculumError, NameRefused, UnknownName
 from perdure.run.validate import validate
 from perdure.show.outline import outline
-from perdure.types import Block, Curriculum, Exposure, Task, adapt, evaluate, learn
+from perdure.types import Block, Curriculum, Exposure, Task, Visibility, adapt, evaluate, learn
 
 A, B, C = (Task("toy", f"goal-{c}") for c in ("ne", "sw", "nw"))
 
@@ -32,6 +33,33 @@ def test_units_kinds_and_empty_blocks():
         adapt(Exposure(A, 1), then=[])
     with pytest.raises(CurriculumError, match="only an adapt block"):
         Block("eval", (Exposure(A, 1),), then=(Exposure(A, 1),))
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Exposure("toy/reach", 5), r"expected a Task such as Task\('toy', 'reach'\), got"),
+        (lambda: Exposure(None, 5), "expected a Task such as Task"),
+        (lambda: Curriculum("x", generate=lambda: None, tasks=("toy/reach",)), "expected a Task"),
+        (lambda: Visibility(rewards="no"), "rewards must be True, False or None, got 'no'"),
+        (lambda: Visibility(task_ids=None), "task_ids must be True or False, got None"),
+        (lambda: Visibility(instructions=0), "instructions must be True, False or None, got 0"),
+        (
+            lambda: learn(Exposure(A, 1), visibility={"rewards": False}),
+            "visibility must be a Visib",
+        ),
+        (lambda: Block("learn", Exposure(A, 1)), "exposures must be Exposures one by one"),
+        (lambda: adapt(Exposure(A, 1), then=Exposure(A, 1)), "then must be Exposures one by one"),
+        (lambda: learn(Exposure(A, 1), parallel="yes"), "parallel must be True or False"),
+    ],
+)
+def test_what_is_of_another_type_is_refused(make, says):
+    with pytest.raises(CurriculumError, match=says):
+        make()
+
+
+def test_a_visibility_of_numpy_is_one_of_python():
+    assert Visibility(rewards=np.bool_(False)).to_json() == {"rewards": False}
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/passwd", "a\0b", "x" * 300, "", ".hidden", "a//b"])

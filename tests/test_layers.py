@@ -81,6 +81,7 @@ INNER = {
         {"openloris", "libero", "kept"},
         {"metaworld", "results"},
         {"settings", "agent_comparison"},
+        {"runs"},
     ),
     "show": (
         {"colours", "names", "screen", "thin", "outline", "eta", "rounding"},

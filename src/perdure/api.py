@@ -26,7 +26,6 @@ from typing import Any
 
 from perdure.agent import Agent
 from perdure.agents.compose import Factory
-from perdure.cli.measuring import choose, compared, measured
 from perdure.errors import (
     FailedLifetimes,
     Interrupted,
@@ -38,6 +37,8 @@ from perdure.errors import (
 )
 from perdure.measure.compare import Family
 from perdure.measure.results import Results
+from perdure.measure.runs import compared, measured
+from perdure.registry import metrics_named
 from perdure.run.experiment import execute, prepare
 from perdure.run.lifetime import Outcome
 from perdure.run.plan import Plan, make_plan
@@ -294,7 +295,7 @@ class Run(stored.Run):
         """
         _check("measure", options, preset)
         chosen = [*names, *([metrics] if isinstance(metrics, str) else metrics)]
-        results = measured([self.path], preset, ste, chosen, options, quiet=True)
+        results = measured([self.path], preset, ste, chosen, options, metrics_named)
         _whole(results, partial)
         return Measurement(results)
 
@@ -318,7 +319,7 @@ class Run(stored.Run):
         ]
         names = [metrics] if isinstance(metrics, str) else metrics
         results, family, better = compared(
-            paths, preset, ste, names, baseline, anyway, options, True
+            paths, preset, ste, names, baseline, anyway, options, metrics_named
         )
         _whole(results, partial)
         assert family is not None
@@ -347,7 +348,7 @@ class Run(stored.Run):
     def _study(self) -> Any:
         from perdure.show.report import load
 
-        return load([self.path], choose(()))
+        return load([self.path], metrics_named(()))
 
 
 def _check(what: str, options: Mapping[str, Any], preset: str) -> None:

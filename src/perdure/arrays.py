@@ -138,28 +138,19 @@ def leaves(tree: Any, name: str = "") -> dict[str, Any]:
     return found
 
 
-def nested(parts: Mapping[str, Any]) -> Any:
-    """Arrays named by their path as nested dicts again; where all names of a level are numbers, a
-    tuple."""
-    if set(parts) == {""}:
-        return parts[""]
-    groups: dict[str, dict[str, Any]] = {}
-    for name, value in parts.items():
-        head, _, rest = name.partition("/")
-        groups.setdefault(head, {})[rest] = value
-    found = {head: nested(group) for head, group in groups.items()}
-    if all(head.isdigit() for head in found):
-        return tuple(found[str(k)] for k in range(len(found)))
-    return found
-
-
-def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
-    """A nested observation of the same structure with a function applied to each array."""
+def map_leaves(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
+    """A nested observation of the same structure with a function applied to each array; to those at the
+    same place of several observations, where others are given."""
     if isinstance(tree, Mapping):
-        return {key: map_leaves(function, value) for key, value in tree.items()}
+        return {
+            key: map_leaves(function, value, *(o[key] for o in others))
+            for key, value in tree.items()
+        }
     if isinstance(tree, (tuple, list)):
-        return tuple(map_leaves(function, value) for value in tree)
-    return function(tree)
+        return tuple(
+            map_leaves(function, value, *(o[k] for o in others)) for k, value in enumerate(tree)
+        )
+    return function(tree, *others)
 
 
 def rows_of(tree: Any, rows: Any) -> Any:

@@ -318,6 +318,14 @@ def metrics() -> dict[str, Any]:
     return found
 
 
+def metrics_named(names: Sequence[str]) -> list[Any]:
+    """The metrics of these names, each as :func:`metrics_of` takes it; all registered ones where none is
+    named."""
+    if not names:
+        return list(metrics().values())
+    return [m for name in names for m in metrics_of(name)]
+
+
 def metrics_of(name: str) -> list[Any]:
     """The metric of this name, a whole paper's (``libero``), or what ``file.py:object`` holds."""
     if is_file_reference(name):

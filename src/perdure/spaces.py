@@ -6,6 +6,7 @@ says who takes it, by ``perdure.agents.networks.checks``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 from typing import Any
 
@@ -96,6 +97,17 @@ def space_leaves(space: gymnasium.Space[Any], name: str = "") -> dict[str, gymna
             )
         found |= more
     return found
+
+
+def of_parts(space: gymnasium.Space[Any], parts: Mapping[str, Any], name: str = "") -> Any:
+    """The observation of a space that has these arrays as its parts, by the paths of
+    :func:`space_leaves`: the paths alone do not tell a Tuple from a Dict with the keys "0", "1", …"""
+    head = f"{name}/" if name else ""
+    if isinstance(space, spaces.Dict):
+        return {key: of_parts(part, parts, f"{head}{key}") for key, part in space.spaces.items()}
+    if isinstance(space, spaces.Tuple):
+        return tuple(of_parts(part, parts, f"{head}{k}") for k, part in enumerate(space.spaces))
+    return parts[name]
 
 
 def observation_kinds(space: gymnasium.Space[Any]) -> frozenset[str]:

@@ -13,7 +13,7 @@ import numpy as np
 from perdure.arrays import Array as Array
 from perdure.arrays import State as State
 from perdure.errors import CurriculumError
-from perdure.names import check_name, join_task_id
+from perdure.names import check_name, join_task_id, split_task_id
 from perdure.protocol import EvalProtocol
 
 if TYPE_CHECKING:
@@ -80,6 +80,16 @@ class Task:
         return cls(**values)
 
 
+def _checked_task(where: str, task: object) -> Task:
+    """The task itself, or CurriculumError."""
+    if isinstance(task, Task):
+        return task
+    made = "Task('suite', 'name')"
+    if isinstance(task, str) and "/" in task:
+        made = f"Task({', '.join(repr(part) for part in split_task_id(task) if part)})"
+    raise CurriculumError(f"{where}: expected a Task such as {made}, got {task!r}")
+
+
 @dataclass(frozen=True, slots=True)
 class Exposure:
     """A task and how much of it. Episodes and steps drive its environment; epochs and batches
@@ -95,7 +105,7 @@ class Exposure:
     episodes_per_trial: int = 1
 
     def __post_init__(self) -> None:
-        where = f"exposure of {self.task.id}"
+        where = f"exposure of {_checked_task('exposure', self.task).id}"
         if self.unit not in UNITS:
             raise CurriculumError(f"{where}: unit must be one of {UNITS}, got {self.unit!r}")
         for name in ("amount", "episodes_per_trial"):
@@ -152,6 +162,15 @@ class Visibility:
     instructions: bool | None = None
     """None: where task ids are shown."""
 
+    def __post_init__(self) -> None:
+        for name in ("rewards", "task_ids", "instructions"):
+            value, open_too = getattr(self, name), name != "task_ids"
+            if isinstance(value, np.bool_):
+                object.__setattr__(self, name, bool(value))
+            elif not (isinstance(value, bool) or (open_too and value is None)):
+                known = "True, False or None" if open_too else "True or False"
+                raise CurriculumError(f"Visibility: {name} must be {known}, got {value!r}")
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON form: what is not the default."""
         values = {n: getattr(self, n) for n in ("rewards", "task_ids", "instructions")}
@@ -192,10 +211,23 @@ class Block:
     then_visibility: Visibility = Visibility()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "exposures", tuple(self.exposures))
-        object.__setattr__(self, "then", tuple(self.then))
         if self.kind not in KINDS:
             raise CurriculumError(f"block kind must be one of {KINDS}, got {self.kind!r}")
+        where = f"{self.kind} block"
+        for name in ("exposures", "then"):
+            value: Any = getattr(self, name)
+            if not isinstance(value, Iterable):
+                raise CurriculumError(
+                    f"{where}: {name} must be Exposures one by one, got {value!r}"
+                )
+            object.__setattr__(self, name, tuple(value))
+        if not isinstance(self.parallel, bool):
+            raise CurriculumError(f"{where}: parallel must be True or False, got {self.parallel!r}")
+        for name in ("visibility", "then_visibility"):
+            if not isinstance(shown := getattr(self, name), Visibility):
+                raise CurriculumError(
+                    f"{where}: {name} must be a Visibility, such as Visibility(rewards=False), got {shown!r}"
+                )
         if not self.exposures:
             raise CurriculumError(f"empty {self.kind} block: give it at least one exposure")
         for e in (*self.exposures, *self.then):
@@ -272,7 +304,7 @@ def adapt(
     then_visibility: Visibility = SHOWN,
 ) -> Block:
     """An adapt block: snapshot, learn a little, evaluate ``then``, restore."""
-    return Block("adapt", exposures, parallel, tuple(then), visibility, then_visibility)
+    return Block("adapt", exposures, parallel, then, visibility, then_visibility)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,6 +378,8 @@ class Curriculum:
         check_name("curriculum", self.name)
         for attr in ("blocks", "before", "tasks"):
             object.__setattr__(self, attr, tuple(getattr(self, attr)))
+        for task in (*self.tasks, *(self.shown or ())):
+            _checked_task(f"curriculum {self.name}", task)
         for b in self.fixed:
             if not isinstance(b, Block):
                 raise CurriculumError(f"curriculum {self.name}: blocks must be Block, got {b!r}")
@@ -375,6 +409,9 @@ class Curriculum:
             raise CurriculumError(
                 f"curriculum {self.name}: shown {', '.join(unknown)} is not among its tasks"
             )
+        else:
+            for i, b in enumerate(self.before):
+                self.check_shown(b, f"curriculum {self.name}, block {i} ({b.kind})")
 
     @property
     def fixed(self) -> tuple[Block, ...]:
@@ -398,6 +435,22 @@ class Curriculum:
             return self.tasks if self.shown is None else self.shown
         phases = (p for b in self.fixed for p in b.phases if shows(p.visibility))
         return distinct_tasks(e for p in phases for e in p.exposures)
+
+    def check_shown(self, block: Block, where: str) -> None:
+        """CurriculumError if a block of a generated curriculum shows or hides other tasks than the agent is
+        told when it is made."""
+        for phase in block.phases:
+            if not phase.visibility.task_ids and self.shown is None:
+                raise CurriculumError(
+                    f"{where} hides which task it is, but the agent is told of all tasks when it is made: say "
+                    "shown=() if no block shows any, else shown= those that are shown"
+                )
+            for e in phase.exposures if phase.visibility.task_ids else ():
+                if e.task not in self.shown_tasks:
+                    raise CurriculumError(
+                        f"{where} shows {e.task.id}, of which the agent was not told when it was made: add it "
+                        "to shown=, or hide it (Visibility(task_ids=False))"
+                    )
 
     def placed_exposures(self) -> Iterator[tuple[str, Exposure]]:
         """Every exposure known before running, with words that say where it stands."""

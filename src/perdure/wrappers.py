@@ -16,7 +16,7 @@ import gymnasium
 import numpy as np
 from gymnasium import wrappers
 
-from perdure.arrays import leaves, nested, rows_of
+from perdure.arrays import map_leaves, rows_of
 from perdure.errors import CurriculumError, PerdureError, UnknownName
 from perdure.padding import PadAction, PadObservation
 from perdure.specs import Spec, call_with, is_file_reference
@@ -201,13 +201,12 @@ class WrappedData:
                 targets = [layer.demonstrated(t) for t in targets]
             elif isinstance(layer, gymnasium.ObservationWrapper):
                 inputs = [layer.observation(x) for x in inputs]
-        return Examples(_stacked(inputs), np.array(targets), found.source, found.indices)
-
-
-def _stacked(rows: Sequence[Any]) -> Any:
-    """A batch of (nested) observations."""
-    columns = [leaves(row) for row in rows]
-    return nested({name: np.stack([c[name] for c in columns]) for name in columns[0]})
+        return Examples(
+            map_leaves(lambda *rows: np.stack(rows), *inputs),
+            np.array(targets),
+            found.source,
+            found.indices,
+        )
 
 
 def _plain(task: Task) -> Task:

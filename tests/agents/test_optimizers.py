@@ -17,6 +17,7 @@ from perdure.types import Context, Examples, Setup
 
 torch = pytest.importorskip("torch")
 
+from perdure.agents.learners import sequence_bc
 from perdure.agents.networks import optimizers
 from perdure.agents.networks.optimizers import OptimizerSettings, make_optimizer, settings_of
 
@@ -170,6 +171,10 @@ def test_settings_from_the_command_line() -> None:
     # What a table leaves open is as the learner has it.
     bc = make_agent(Spec.parse("bc,optimizer={eps=1e-8}"), DEMONSTRATIONS)
     assert bc.optimizer.settings == OptimizerSettings(eps=1e-8, schedule="inverse")
+    # Of a learner that has AdamW anyway also the weight decay.
+    for given in ("adamw", {"name": "adamw", "eps": 1e-8}, {"final": 0.1}):
+        told = sequence_bc.SequenceBCSettings(optimizer=given)
+        assert told.make_optimizer(network().parameters()).settings == sequence_bc.OPTIMIZER
     # A strategy's agent too.
     kept = make_agent(Spec.parse('ewc+classifier,optimizer={name="sgd",momentum=0.9}'), LABELS)
     assert kept.learner.optimizer.settings.momentum == 0.9
@@ -183,7 +188,12 @@ def test_settings_from_the_command_line() -> None:
         ({"schedule": "cosin"}, UnknownName, "cosine"),
         ({"warmup": 1.5}, SpecError, "warmup"),
         ({"betas": [0.9]}, SpecError, "betas"),
-        ({"nesterov": True}, SpecError, "momentum"),
+        ({"name": "sgd", "nesterov": True}, SpecError, "momentum"),
+        ({"name": "adam", "momentum": 0.9}, SpecError, "momentum has no effect .*'adam'.*'sgd'"),
+        ({"name": "sgd", "eps": 1e-8}, SpecError, "'adam' and 'adamw'"),
+        ({"name": "sgd", "betas": (0.9, 0.99)}, SpecError, "betas has no effect"),
+        ({"final": 0.1}, SpecError, "'constant'.*'linear' and 'cosine'"),
+        ({"schedule": "linear", "halving": 5}, SpecError, "'inverse'"),
         ({"halving": 0}, SpecError, "halving"),
         (3, SpecError, "table"),
     ],

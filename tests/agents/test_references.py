@@ -1,6 +1,7 @@
 """Rows of the past as references into the data they came from, or as copies in their own type."""
 
 from collections import Counter
+from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
@@ -12,9 +13,10 @@ from perdure.agents.compose import make_agent
 from perdure.agents.learners.classifier import ClassifierAgent
 from perdure.agents.networks.learner import new_rows
 from perdure.agents.strategies.row_memory import Reservoir, RowFormat
-from perdure.arrays import leaves, nested
+from perdure.arrays import leaves, map_leaves
 from perdure.errors import SpecError
 from perdure.run.loop import LifetimeLoop
+from perdure.spaces import of_parts
 from perdure.specs import Spec
 from perdure.store.log import LifetimeLog
 from perdure.suite import Suite
@@ -74,9 +76,41 @@ def lifetime(agent, folder, **keys):
     return read_rows(folder), made
 
 
-def test_nested_undoes_leaves():
-    tree = {"a": {"b": 1, "c": (2, {"d": 3})}, "e": 4}
-    assert nested(leaves(tree)) == tree and nested(leaves(7)) == 7
+BIT = spaces.Discrete(2)
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        BIT,
+        spaces.Dict({"a": spaces.Dict({"b": BIT, "c": spaces.Tuple([BIT, BIT])}), "e": BIT}),
+        spaces.Dict({"1": BIT, "2": BIT}),
+        spaces.Dict({"0": BIT, "1": spaces.Tuple([BIT])}),
+        spaces.Dict({"camera/left": BIT, "camera/right": BIT}),
+    ],
+)
+def test_an_observation_is_put_together_again_from_its_parts(space):
+    seen = space.sample()
+    assert of_parts(space, leaves(seen)) == seen
+    assert map_leaves(lambda *two: two[0] - two[1], seen, seen) == map_leaves(lambda _: 0, seen)
+
+
+def test_copies_of_parts_that_are_called_by_numbers(tmp_path):
+    """Names such as those of cameras 1 and 2: no places in a tuple."""
+    renamed = {"number": "1", "picture": "2"}
+
+    def batch(self, indices, batch=Pictures.batch):
+        found = batch(self, indices)
+        return replace(found, inputs={renamed[k]: v for k, v in found.inputs.items()})
+
+    def spaces_of(self, task, of=Mine.spaces):
+        seen, done = of(self, task)
+        return spaces.Dict({renamed[k]: v for k, v in seen.spaces.items()}), done
+
+    agent = "replay+classifier,memory=40,keep=copies"
+    rows, _ = lifetime(agent, tmp_path / "words")
+    with patch.object(Pictures, "batch", batch), patch.object(Mine, "spaces", spaces_of):
+        assert lifetime(agent, tmp_path / "numbers")[0] == rows
 
 
 @pytest.mark.parametrize(

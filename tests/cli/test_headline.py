@@ -54,9 +54,9 @@ def runs(tmp_path_factory):
 
 def shown_by(folder):
     """What each verb leads with."""
-    from perdure.cli.measuring import choose
+    from perdure.registry import metrics_named
 
-    study = load([folder], choose(()))
+    study = load([folder], metrics_named(()))
     cells = {m: s for m in LEADS for s in study.scores(m).values() if s.value == s.value}
     return {
         "measure": columns(told("measure", folder), "lifetime"),

@@ -350,6 +350,36 @@ def test_what_a_generator_may_yield(tmp_path):
         live(curriculum(BlockChoice((wide,))), path=tmp_path / "c")
 
 
+def test_a_generator_that_goes_wrong_says_where(tmp_path):
+    block = learn(Exposure(count(), 1))
+
+    def fails():
+        yield block
+        raise RuntimeError("boom")
+
+    def refuses():
+        yield block
+        yield learn(Exposure(count(), 0))
+
+    def nothing():
+        yield from ()
+
+    def lives(generate, **keys):
+        return Curriculum("gen", generate=generate, tasks=(count(),), **keys)
+
+    for k, (generate, says) in enumerate([
+        (fails, "curriculum gen, generated block 1: RuntimeError: boom"),
+        (refuses, "curriculum gen, generated block 1: .* amount must be at least 1"),
+        (lambda: [block], "curriculum gen, generated block 0: .*yields blocks, got list"),
+        (lambda: 1 / 0, "curriculum gen, generated block 0: ZeroDivisionError"),
+        (nothing, "curriculum gen is empty"),
+    ]):  # fmt: skip
+        with pytest.raises(CurriculumError, match=says):
+            live(lives(generate), path=tmp_path / str(k))
+    rows, _ = live(lives(nothing, before=(block,)), path=tmp_path / "before")
+    assert len(rows) == 1
+
+
 # Resuming.
 
 LIVES = {

@@ -1,7 +1,7 @@
 import pytest
 
 import perdure
-from perdure.errors import NameRefused, PerdureError, SpecError, UnknownName
+from perdure.errors import AgentFault, NameRefused, PerdureError, SpecError, UnknownName
 from perdure.run.plan import load_plan, make_plan
 from perdure.run.spec import RunSpec
 from perdure.specs import Spec
@@ -70,6 +70,14 @@ def test_what_cannot_work_is_refused_before_anything_runs(tmp_path):
     }.items():
         with pytest.raises(PerdureError, match=words):
             make_plan(RunSpec("toy/check", (agent,), out=str(tmp_path)))
+    mine = tmp_path / "mistyped.py"
+    mine.write_text(
+        "from perdure.agents.random import RandomAgent\n"
+        "class Mistyped(RandomAgent):\n    memory_scope = 'trials'\n"
+    )
+    with pytest.raises(AgentFault, match="memory_scope 'trials'; did you mean 'trial'"):
+        make_plan(RunSpec("toy/check", (f"{mine}:Mistyped",), out=str(tmp_path)))
+    mine.unlink()
     with pytest.raises(SpecError, match="cannot work together"):
         make_plan(RunSpec("toy/blobs", ("q",)))
     with pytest.raises(

@@ -439,6 +439,33 @@ def test_a_generated_curriculum_says_what_is_shown(tmp_path):
     assert online.shown_tasks == (), "tasks that come one by one are not known before"
 
 
+def test_generated_blocks_show_what_their_curriculum_said(tmp_path):
+    """Who learns its tasks' names when it is made meets these, and is told of no other by that."""
+    left, right = (Exposure(t, 1) for t in TOLD)
+    hidden = Visibility(task_ids=False)
+    probe = adapt(left, then=[right], then_visibility=hidden)
+
+    def lives(block, **keys):
+        return Curriculum("x", generate=lambda: (b for b in [block]), tasks=TOLD, width=2, **keys)
+
+    for k, (block, shown, says) in enumerate([
+        (learn(left, visibility=hidden), None, r"generated block 0 hides .*say shown=\(\)"),
+        (probe, None, "hides which task it is"),
+        (learn(left), (), "shows toy/told@left, of which .*add it to shown="),
+        (learn(left, right, parallel=True), TOLD[:1], "shows toy/told@right"),
+    ]):  # fmt: skip
+        with pytest.raises(CurriculumError, match=says):
+            live(lives(block, shown=shown), Saved, tmp=tmp_path / str(k))
+        rows, agent = live(
+            lives(block, shown=shown), Saved, tmp=tmp_path / f"{k}h", hide_tasks=True
+        )
+        assert rows and agent.setup.tasks == (), "a run that hides all tasks tells of none"
+    rows, agent = live(lives(probe, shown=TOLD[:1]), Saved, tmp=tmp_path / "right")
+    assert rows and agent.setup.tasks == (TOLD[0].id,)
+    with pytest.raises(CurriculumError, match=r"block 0 \(learn\) shows toy/told@right"):
+        lives(learn(left), shown=TOLD[:1], before=(learn(right),))
+
+
 @pytest.mark.parametrize("visibility", [None, Visibility(task_ids=False)])
 def test_nobody_chooses_among_tasks_whose_ids_are_hidden(tmp_path, visibility):
     def generate():

@@ -125,6 +125,46 @@ def test_other_arrays_are_other_tasks():
     assert [t.params["classes"] for t in learned(groups)] == [[5, 0], [1], [2, 3, 4]]
 
 
+def test_a_changed_dataset_is_no_more_of_the_same_run(tmp_path, monkeypatch):
+    """The file is the same, and so is the length of what it reads: other labels are other tasks, not one
+    more agent beside those of the first labels."""
+    monkeypatch.chdir(tmp_path)
+    text = MINE.replace("LABELS[k]\n", "int(np.load('labels.npy')[k])\n")
+    (tmp_path / "mine.py").write_text(text)
+    args = ["run", "mine.py:dataset", "-o", "o", "--executor", "serial", "-q", "-a", "random"]
+    for labels, code in ((LABELS, 0), (LABELS[::-1], 2)):
+        np.save("labels.npy", labels)
+        done = CliRunner().invoke(main, args)
+        assert done.exit_code == code, done.output
+        args += ["-a", "again=random"]
+    assert '+        "data": "' in done.output and '-        "data": "' in done.output
+
+
+class Read:
+    """Pictures by index, as ``look`` makes them."""
+
+    def __init__(self, look=lambda k: PICTURES[k], labels=LABELS):
+        self.look, self.labels = look, labels
+
+    def __len__(self):
+        return len(self.labels)
+
+    def __getitem__(self, k):
+        return self.look(k), self.labels[k]
+
+
+def test_what_tells_a_dataset_from_another():
+    def seen(*data):
+        return perdure.from_dataset("read", *data, tasks=3).fingerprint
+
+    assert seen(Read()) == seen(Read())
+    assert seen(Read(lambda k: PICTURES[k] + 1)) != seen(Read())
+    assert len({seen(Read(), t) for t in (Read(), Read(labels=LABELS[::-1]))} | {seen(Read())}) == 3
+    rng = np.random.default_rng(0)  # A random crop or flip, another each time.
+    cut = Read(lambda k: np.roll(PICTURES[k], rng.integers(SIDE), 0))
+    assert seen(cut) == seen(cut) != seen(Read())
+
+
 def test_a_torch_dataset():
     torch = pytest.importorskip("torch")
     data = torch.utils.data.TensorDataset(torch.tensor(PICTURES), torch.tensor(LABELS))
@@ -146,6 +186,9 @@ def test_a_folder_of_pictures(tmp_path):
     assert (len(first), first.shape) == (8, (8, 8, 3)) and set(first.targets) == {0, 1}
     assert np.unique(second.inputs).tolist() == [200, 250]
     assert len(suite.data(learned(made)[0], False)) == 4
+    (tmp_path / "test" / "cat" / "1.png").rename(tmp_path / "test" / "dog" / "2.png")
+    moved = perdure.from_folder("pets", tmp_path, size=8, tasks=2)
+    assert moved.fingerprint != made.fingerprint, "as many as before, another label"
     apart = perdure.from_folder("pets", tmp_path / "train", size=8, tasks=2)
     assert len(suite.data(learned(apart)[0], True)) + len(suite.data(learned(apart)[0], False)) == 8
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perdure.cli.terminal import lacking, remark, say, tell
 from perdure.errors import StoreError
+from perdure.measure.runs import compared, measured
+from perdure.registry import metrics_named
 from perdure.show.measured import (
     estimates_table,
     progress_line,
@@ -19,15 +19,6 @@ from perdure.show.measured import (
     verdict_lines,
     verdicts_table,
 )
-from perdure.store.layout import RunFolder, is_run
-
-if TYPE_CHECKING:
-    from perdure.measure.compare import Family
-    from perdure.measure.metric import Metric
-    from perdure.measure.results import Results
-
-RARELY = 200_000
-"""New objects before garbage is looked for."""
 
 
 def measure(
@@ -40,7 +31,7 @@ def measure(
     partial: bool = False,
 ) -> int:
     """Measure, print a table, write JSON."""
-    results = measured([path], preset, ste, names, flags)
+    results = measured([path], preset, ste, names, flags, metrics_named, progress=progress_line)
     if results.lifetimes:
         scores_table(results).show()
         _tell_protocols(results.protocols)
@@ -59,44 +50,6 @@ def measure(
     return code
 
 
-def measured(
-    paths: Sequence[Path],
-    preset: str,
-    ste: Sequence[str],
-    names: Sequence[str],
-    flags: Mapping[str, Any],
-    same_curriculum: bool = False,
-    quiet: bool = False,
-) -> Results:
-    """What ``perdure measure`` shows, and ``compare`` begins with."""
-    from perdure.measure import settings, sources
-    from perdure.measure.results import measure_paper, measure_reference, read_all
-
-    # Next to nothing of what is read and measured is garbage, and looking for it takes time.
-    gc.set_threshold(RARELY)
-    given = {k: v for k, v in flags.items() if v is not None}
-    name = given.get("perf_measure")
-    read = None if preset == "reference" and name == "reward" else name
-    found = sources.merge([sources.find(p, ste, read) for p in paths])
-    for path in paths:
-        if is_run(path) and RunFolder(path).is_sweep:
-            remark(
-                f"{path} is a sweep: its validation seeds choose parameters, they are no results"
-            )
-    if same_curriculum:
-        sources.refuse_different(found)
-    progress = None if quiet else progress_line(len(found.sources))
-    if preset == "reference":
-        # Its own values need no scores; those of metrics asked for by name come on top.
-        wanted = choose(names) if names else []
-        results = measure_reference(found, settings.reference_options_of(given), wanted, progress)
-    else:
-        options, metrics = settings.paper_options_of(given), choose(names)
-        histories, failed = read_all(found, progress)
-        results = measure_paper(histories, options, metrics, failed)
-    return replace(results, protocols=found.protocols)
-
-
 def _tell_protocols(protocols: Mapping[str, str]) -> None:
     """By which protocols runs were evaluated; different ones are marked."""
     if len(set(protocols.values())) > 1:
@@ -104,16 +57,6 @@ def _tell_protocols(protocols: Mapping[str, str]) -> None:
         remark(f"evaluated by different protocols, so these numbers mean different things: {each}")
     for protocol in set(protocols.values()) if len(set(protocols.values())) == 1 else ():
         remark(f"protocol: {protocol}", style="dim")
-
-
-def choose(names: Sequence[str]) -> list[Metric]:
-    """The metrics of these names: one, a whole paper's (``libero``), or ``file.py:object``; all
-    registered ones where none is named."""
-    from perdure import registry
-
-    if not names:
-        return list(registry.metrics().values())
-    return [m for name in names for m in registry.metrics_of(name)]
 
 
 def compare(
@@ -129,7 +72,9 @@ def compare(
     every: bool = False,
 ) -> int:
     """A verdict, agents × metrics with intervals, and the differences that hold after correction."""
-    results, family, better = compared(paths, preset, ste, names, baseline, anyway, flags)
+    results, family, better = compared(
+        paths, preset, ste, names, baseline, anyway, flags, metrics_named, progress=progress_line
+    )
     code = lacking(results.failed, partial)
     if family is None:
         tell("nothing could be measured")
@@ -149,30 +94,6 @@ def compare(
         found["protocols"] = dict(results.protocols)
         _write_json(json_file, found)
     return code
-
-
-def compared(
-    paths: Sequence[Path],
-    preset: str,
-    ste: Sequence[str],
-    names: Sequence[str],
-    baseline: str | None,
-    anyway: bool,
-    flags: Mapping[str, Any],
-    quiet: bool = False,
-) -> tuple[Results, Family | None, dict[str, str]]:
-    """What ``perdure compare`` shows: the results, the comparisons if there are any, and which way each
-    metric is better."""
-    from perdure.measure.agent_comparison import compare_agents
-    from perdure.measure.l2m import CORE
-
-    asked = names or ([] if preset == "paper" else CORE)
-    results = measured(paths, preset, ste, asked, flags, not anyway, quiet)
-    chosen = choose(names or results.leading or results.headline or CORE)
-    better: dict[str, str] = {m.name: m.better for m in chosen}
-    if not results.lifetimes:
-        return results, None, better
-    return results, compare_agents(results, chosen, baseline=baseline), better
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -6,8 +6,8 @@ import signal
 from collections.abc import Sequence
 from pathlib import Path
 
-from perdure.cli.measuring import choose
 from perdure.cli.terminal import lacking, remark, say
+from perdure.registry import metrics_named
 from perdure.store.layout import REPORT
 from perdure.store.urls import output_beside
 
@@ -25,7 +25,7 @@ def report(
     from perdure.show.pictures import videos_and_pictures
     from perdure.show.report import load, write_page
 
-    study = load(paths, choose(()), ste=ste, anyway=anyway)
+    study = load(paths, metrics_named(()), ste=ste, anyway=anyway)
     target = out or output_beside(paths[0], REPORT)
     say(f"report: {write_page(study, target, title=title, sections=videos_and_pictures(study))}")
     if figures is not None:
@@ -42,7 +42,7 @@ def animate(folder: Path, agents: Sequence[str], task: str | None, out: Path) ->
     from perdure.show.report import load
     from perdure.store.files import write_output
 
-    data = animation(load([folder], choose(())), agents, task)
+    data = animation(load([folder], metrics_named(())), agents, task)
     write_output(out, data)
     say(f"animation: {out} ({len(data) / 1e6:.1f} MB)")
     return 0
@@ -60,7 +60,12 @@ def leaderboard(
     from perdure.show.leaderboard import leaderboard as rank
     from perdure.store.files import write_output
 
-    board = rank(folder, choose(names) if names else (), known=choose(()), curriculum=curriculum)
+    board = rank(
+        folder,
+        metrics_named(names) if names else (),
+        known=metrics_named(()),
+        curriculum=curriculum,
+    )
     for ranking in board.rankings:
         pages.table(ranking).show()
         for line in pages.remarks(ranking):
@@ -81,7 +86,7 @@ def view(paths: Sequence[Path], port: int, anyway: bool) -> int:
 
     # A shell that starts it in the background has it ignore Ctrl-C, and then nothing would end it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    metrics = choose(())
+    metrics = metrics_named(())
 
     def build() -> bytes:
         study = load(paths, metrics, anyway=anyway)

@@ -68,6 +68,8 @@ class Results:
     """What each agent learned and kept, who kept most first."""
     protocols: Mapping[str, str] = field(default_factory=dict)
     """For each run that evaluates by a named protocol: its name and hash."""
+    sweeps: tuple[str, ...] = ()
+    """Runs that are sweeps: their seeds chose parameters."""
 
     @property
     def agents(self) -> tuple[str, ...]:

@@ -9,9 +9,11 @@ import numpy as np
 from gymnasium import Space, spaces
 from gymnasium.vector.utils import concatenate, create_empty_array
 
+from perdure.agent import Agent
 from perdure.arrays import Array, all_finite
-from perdure.errors import ActionRefused, AgentFault, EnvironmentFault, PerdureError
+from perdure.errors import ActionRefused, AgentFault, EnvironmentFault, PerdureError, UnknownName
 from perdure.relayed import file_and_line
+from perdure.types import SCOPES
 
 
 def agent_fault(agent: object, method: str, error: Exception) -> PerdureError:
@@ -20,6 +22,13 @@ def agent_fault(agent: object, method: str, error: Exception) -> PerdureError:
         return error
     words = f"{type(agent).__name__}.{method} raised {type(error).__name__}: {error}"
     return AgentFault(f"{words} ({file_and_line(error)})")
+
+
+def check_memory_scope(agent: Agent) -> None:
+    """AgentFault unless what an agent carries is carried for as long as there is a word for."""
+    if agent.memory_scope not in SCOPES:
+        refused = UnknownName("memory_scope", str(agent.memory_scope), SCOPES)
+        raise AgentFault(f"{type(agent).__name__}: {refused} (one of {', '.join(SCOPES)})")
 
 
 def exit_fault(error: SystemExit) -> AgentFault:

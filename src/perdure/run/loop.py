@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from perdure.agent import Agent
-from perdure.errors import AgentFault, UnknownName
+from perdure.errors import AgentFault
 from perdure.names import join_task_id
 from perdure.run.agent_state import AgentState
 from perdure.run.boundaries import Group, groups_of, tasks_end, tell
 from perdure.run.config import LifetimeConfig
 from perdure.run.eval_pool import EvalPool
-from perdure.run.generated import check_generated, check_named, checked_choice
-from perdure.run.guards import agent_fault, check_measures
+from perdure.run.generated import check_generated, check_named, checked_choice, generated_items
+from perdure.run.guards import agent_fault, check_measures, check_memory_scope
 from perdure.run.memories import reset_memory
 from perdure.run.progress import BEAT, Progress
 from perdure.run.pruning import PruningGate
@@ -29,7 +29,7 @@ from perdure.run.transcript import runner_for
 from perdure.run.video import Recorder
 from perdure.store.log import LifetimeLog
 from perdure.store.rows import MEASURES, Row, params_json
-from perdure.types import SCOPES, Block, BlockChoice
+from perdure.types import Block, BlockChoice
 
 _Columns = tuple[int, bool, str, bool, int, str, str, str]
 """Of a row: block, deployed, kind, learning, exposure, task, variant and params."""
@@ -77,9 +77,7 @@ class LifetimeLoop:
             raise AgentFault(
                 f"{type(agent).__name__}.__init__ must call super().__init__(setup), which sets rng"
             )
-        if agent.memory_scope not in SCOPES:
-            refused = UnknownName("memory_scope", str(agent.memory_scope), SCOPES)
-            raise AgentFault(f"{type(agent).__name__}: {refused} (one of {', '.join(SCOPES)})")
+        check_memory_scope(agent)
         self.state = AgentState(agent)
         self._placed: tuple[Any, Any, _Columns | None] = (None, None, None)
         self.position: tuple[int, int, int] = (0, 0, 0)
@@ -244,14 +242,14 @@ class LifetimeLoop:
         if curriculum.generate is None:
             return
         allowed = {t.key for t in curriculum.tasks}
-        generator = curriculum.generate()
+        generator = generated_items(curriculum)
         chosen = 0
         try:
             item = next(generator)
             while True:
                 if isinstance(item, BlockChoice):
                     item, chosen = self._choose(item, chosen, number), chosen + 1
-                check_generated(curriculum, item, number, allowed)
+                check_generated(curriculum, item, number, allowed, self.config.hide_tasks)
                 yield number, item
                 number += 1
                 item = generator.send(self.results.until(number))

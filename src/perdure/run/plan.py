@@ -26,6 +26,7 @@ from perdure.names import slug, task_folders
 from perdure.pythonpath import module_command
 from perdure.run.code import code_record
 from perdure.run.config import LifetimeConfig
+from perdure.run.guards import check_memory_scope
 from perdure.run.persistence import JOINS, read_spec, save_spec
 from perdure.run.signals import patient
 from perdure.run.spec import RunSpec
@@ -256,6 +257,7 @@ def make_plan(
                 agent = plan.make_agent(label, setup)
         except AgentFault:
             continue  # A fault of its own: its lifetimes will say so, the others run.
+        check_memory_scope(agent)
         _check_offers(label, agent, offers, spec.curriculum)
         _check_trials(label, agent, curriculum)
         _check_rewards(label, agent, curriculum)

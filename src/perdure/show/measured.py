@@ -150,7 +150,10 @@ def remarks(results: Results, shown: Sequence[str]) -> list[str]:
         for note in life.notes:
             remark("note", note, "", life.name)
     everyone = len(results.lifetimes)
-    lines = []
+    lines = [
+        f"{path} is a sweep: its validation seeds choose parameters, they are no results"
+        for path in results.sweeps
+    ]
     for (mark, text), (metrics, lives) in said.items():
         of = f" {', '.join(metrics)}" if metrics else ""
         some = f" ({len(lives)} of {everyone} lifetimes)" if len(lives) < everyone else ""

@@ -23,7 +23,7 @@ from perdure.agents.networks.sequence_policies.base import Reads, SequencePolicy
 from perdure.agents.networks.settings import Ranges, TorchSettings
 from perdure.agents.networks.tasks import Tasks
 from perdure.agents.networks.tensors import to_array, to_tensor
-from perdure.arrays import leaves, nested
+from perdure.arrays import leaves, map_leaves
 from perdure.errors import AgentFault, SpecError, UnknownName
 from perdure.spaces import ALL, BOUNDED
 from perdure.specs import takes_fields
@@ -249,9 +249,8 @@ class SequenceBCAgent(TorchLearner):
         """(rows, time, numbers), or (rows, time, *shape) of a space that is not nested."""
         if not self._has_time(inputs):
             return self.inputs(inputs).unsqueeze(1)
-        parts = leaves(inputs)
-        rows, steps = np.shape(next(iter(parts.values())))[:2]
-        flat = nested({n: np.asarray(v).reshape(-1, *np.shape(v)[2:]) for n, v in parts.items()})
+        rows, steps = np.shape(next(iter(leaves(inputs).values())))[:2]
+        flat = map_leaves(lambda v: np.asarray(v).reshape(-1, *np.shape(v)[2:]), inputs)
         read = self.inputs(flat)
         return read.view(rows, steps, *read.shape[1:])
 

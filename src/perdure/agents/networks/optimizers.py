@@ -25,7 +25,8 @@ from perdure.agents.networks.tensors import CPU, to_array, to_tensor
 from perdure.errors import AgentFault, SpecError, UnknownName
 from perdure.types import Array, State
 
-SCHEDULES = ("constant", "linear", "cosine", "inverse")
+SCHEDULES = {"constant": (), "linear": ("final",), "cosine": ("final",), "inverse": ("halving",)}
+"""How the rate changes, and which settings each reads that others do not."""
 WARMUP_START = 0.01
 """The part of the learning rate that a warm-up begins with; with 0 a first step would be lost."""
 
@@ -92,7 +93,8 @@ OptimizerSpec: TypeAlias = str | Mapping[str, Any] | OptimizerSettings
 def settings_of(
     given: OptimizerSpec, default: OptimizerSettings | None = None
 ) -> OptimizerSettings:
-    """The record; what a name or table leaves open is as in ``default``."""
+    """The record; what a name or table leaves open is as in ``default``, but for the weight decay where
+    AdamW takes another's place: 0.01, as torch has it."""
     if isinstance(given, OptimizerSettings):
         return given
     table: Mapping[str, Any] = {"name": given} if isinstance(given, str) else given
@@ -105,8 +107,27 @@ def settings_of(
     for name in table:
         if name not in known:
             raise UnknownName("optimizer setting", str(name), known, f"({', '.join(known)})")
-    usual = {"weight_decay": 0.01} if table.get("name") == "adamw" else {}
-    return dataclasses.replace(default or OptimizerSettings(), **{**usual, **table})
+    default = default or OptimizerSettings()
+    turns = table.get("name") == "adamw" != default.name
+    usual = {"weight_decay": 0.01} if turns else {}
+    found = dataclasses.replace(default, **{**usual, **table})
+    readers = {name: kind.reads for name, kind in OPTIMIZERS.items()}
+    _check_read(table, found.name, readers, "optimizer")
+    _check_read(table, found.schedule, SCHEDULES, "schedule")
+    return found
+
+
+def _check_read(
+    table: Mapping[str, Any], chosen: str, readers: Mapping[str, tuple[str, ...]], what: str
+) -> None:
+    """SpecError if a table has settings that others of this kind read, and the chosen one does not."""
+    for name in table:
+        able = [other for other, reads in readers.items() if name in reads]
+        if able and chosen not in able:
+            raise SpecError(
+                f"optimizer: {name} has no effect with {what} {chosen!r}; it is a setting of "
+                f"{what} {' and '.join(map(repr, able))}: name one of these, or leave {name} out"
+            )
 
 
 class Optimizer(ABC):
@@ -118,6 +139,8 @@ class Optimizer(ABC):
 
     moments: ClassVar[tuple[str, ...]]
     """Names of the vectors that it keeps between steps."""
+    reads: ClassVar[tuple[str, ...]]
+    """The settings that change its steps."""
 
     def __init__(
         self,
@@ -212,6 +235,7 @@ class Adam(Optimizer):
     """Kingma and Ba's Adam (2015); with the name ``adamw``, Loshchilov and Hutter's AdamW (2019)."""
 
     moments = ("mean", "square")
+    reads = ("eps", "betas", "weight_decay")
 
     def __init__(
         self,
@@ -246,6 +270,7 @@ class SGD(Optimizer):
     """Gradient descent, with momentum (or Nesterov's) if there is any."""
 
     moments = ("momentum",)
+    reads = ("momentum", "nesterov", "weight_decay")
 
     def move(self, lr: float) -> None:
         s, grads, momentum = self.settings, self.grads, self.buffers["momentum"]

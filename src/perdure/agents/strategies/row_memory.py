@@ -17,8 +17,9 @@ from perdure.agents.networks.column import Column, GrowingColumn
 from perdure.agents.networks.inputs import Inputs
 from perdure.agents.networks.learner import Minibatch, NewRows, TorchLearner
 from perdure.agents.networks.tensors import CPU, to_array, to_tensor
-from perdure.arrays import leaves, nested
+from perdure.arrays import leaves
 from perdure.errors import AgentFault, SpecError
+from perdure.spaces import of_parts
 from perdure.types import Array, Examples, State
 
 TOLD = ("task", "instruction")
@@ -90,8 +91,10 @@ class RowFormat:
         index = columns["index"][rows]
         if "targets" not in columns:
             return self._examples(source, index)
-        inputs = nested({k: v[rows] for k, v in columns.items() if k.startswith("inputs")})
-        return Examples(inputs["inputs"], columns["targets"][rows], source, index)
+        assert self.learner is not None
+        kept = {k: v[rows] for k, v in columns.items() if k.startswith("inputs")}
+        inputs = of_parts(self.learner.observation_space, kept, "inputs")
+        return Examples(inputs, columns["targets"][rows], source, index)
 
     def _examples(self, source: int, index: Array) -> Examples:
         assert self.learner is not None and self.learner.setup.examples is not None

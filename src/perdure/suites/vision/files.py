@@ -4,6 +4,7 @@ folders of one's own. No pickle is opened."""
 from __future__ import annotations
 
 import gzip
+import hashlib
 import re
 import zipfile
 from pathlib import Path
@@ -125,8 +126,9 @@ def _numbered(root: Path, letter: str) -> list[Path]:
     return sorted(found, key=lambda p: int(p.name[1:]))
 
 
-def folders(root: Path, name: str, size: int = SIZE) -> tuple[PictureSet, list[str]]:
-    """A folder for each class, or such folders in train and test (or val); and the classes' names."""
+def folders(root: Path, name: str, size: int = SIZE) -> tuple[PictureSet, str]:
+    """A folder for each class, or such folders in train and test (or val); and twelve hex digits that
+    change with the files' names and sizes."""
     train_in = root / "train"
     test_in = next((root / n for n in ("test", "val") if (root / n).is_dir()), None)
     apart = train_in.is_dir() and test_in is not None
@@ -138,15 +140,17 @@ def folders(root: Path, name: str, size: int = SIZE) -> tuple[PictureSet, list[s
         raise CurriculumError(
             f"{base}: expected a folder of pictures for each of at least 2 classes, found {len(names)}"
         )
-    found = []
+    found, digest = [], hashlib.sha256(f"{size}".encode())
     for where in (base, test_in) if apart else (base,):
         assert where is not None
         files = [(f, k) for k, n in enumerate(names) for f in _pictures_in(where / n)]
         if not files:
             raise CurriculumError(f"{where}: no pictures of {', '.join(names[:5])}")
         found.append(in_files([f for f, _ in files], [k for _, k in files], size))
+        listed = [(f.parent.name, f.name, f.stat().st_size) for f, _ in files]
+        digest.update(repr(listed).encode())
     train, test = (found[0], found[1]) if apart else held_out(found[0], name)
-    return PictureSet(train, test, len(names), high=255), names
+    return PictureSet(train, test, len(names), high=255), digest.hexdigest()[:12]
 
 
 def _pictures_in(folder: Path) -> list[Path]:

@@ -18,7 +18,14 @@ from perdure.errors import CurriculumError
 from perdure.names import check_name
 from perdure.specs import checks_keywords
 from perdure.suites.vision import files, sources
-from perdure.suites.vision.pictures import Pictures, PictureSet, by_index, held_out, in_memory
+from perdure.suites.vision.pictures import (
+    Pictures,
+    PictureSet,
+    by_index,
+    digest_of,
+    held_out,
+    in_memory,
+)
 from perdure.suites.vision.protocols import in_turn, tasks_of
 from perdure.types import Curriculum
 
@@ -75,11 +82,13 @@ def from_dataset(
     batch_size: int = 32,
 ) -> Curriculum:
     """A curriculum of a dataset with a length and an index that gives (input, label), such as any
-    ``torch.utils.data.Dataset``. It is read as it is needed. The rest is as in :func:`from_arrays`."""
+    ``torch.utils.data.Dataset``. It is read as it is needed. The rest is as in :func:`from_arrays`;
+    whether the data changed is told by all labels and a few inputs."""
     what = f"from_dataset({name!r})"
     found = by_index(train, what)
     held = by_index(test, f"{what}, test") if test is not None else None
-    params = {"data": str(len(found)), **_shared(flat, batch_size)}
+    digest = digest_of(found, *((held,) if held is not None else ()))
+    params = {"data": digest, **_shared(flat, batch_size)}
     division = _Division(way, tasks, scenario, epochs, classes)
     return _made(what, name, found, held, division, params)
 
@@ -100,11 +109,11 @@ def from_folder(
 ) -> Curriculum:
     """A curriculum of a folder that holds a folder of pictures for each class, or such folders in
     ``train`` and ``test``. Classes are numbered by their folders' names; pictures become ``size`` ×
-    ``size`` and are read as they are needed. The rest is as in :func:`from_arrays`."""
+    ``size`` and are read as they are needed. The rest is as in :func:`from_arrays`;
+    whether the data changed is told by the files' names and sizes."""
     what = f"from_folder({name!r})"
-    found, names = files.folders(Path(root).expanduser(), name, size)
-    counted = f"{len(found.train)}+{len(found.test)} of {len(names)}, {size}"
-    params = {"data": counted, **_shared(flat, batch_size)}
+    found, digest = files.folders(Path(root).expanduser(), name, size)
+    params = {"data": digest, **_shared(flat, batch_size)}
     division = _Division(way, tasks, scenario, epochs, classes)
     return _made(what, name, found.train, found.test, division, params)
 
