@@ -185,11 +185,13 @@ def scores(run: Path) -> Mapping[str, Mapping[str, list[float]]]:
 def table(title: str, found: Mapping[str, Mapping[str, list[float]]]) -> str:
     """Agents × FWT, NBT, AUC in Markdown."""
     names = dict.fromkeys(a for m in METRICS for a in found[m])
+    # Its tasks are measured by success.
+    limits = [registry.metrics()[m].bounds_with("success") for m in METRICS]
     head = f"| {title} | FWT ↑ | NBT ↓ | AUC ↑ | n |\n|---|---|---|---|---|"
     rows = []
     for name in names:
         values = [found[m].get(name, []) for m in METRICS]
-        cells = " | ".join(map(cell_with_error, values))
+        cells = " | ".join(map(cell_with_error, values, limits))
         rows.append(f"| {name} | {cells} | {max(map(len, values))} |")
     return "\n".join([head, *rows])
 

@@ -72,10 +72,16 @@ def test_tables_by_hand(studies):
     error = sqrt(0.13) / sqrt(3)
     assert error == pytest.approx(0.2082, abs=1e-4)
     low, high = 0.5 - 4.303 * error, 0.5 + 4.303 * error
-    assert studies.cell_with_error([0.2, 0.4, 0.9]) == f"0.50 ± 0.21 [{low:.2f}, {high:.2f}]"
-    assert studies.cell_with_error([0.25]) == "0.25" and studies.cell_with_error([]) == "–"
+    values = [0.2, 0.4, 0.9]
+    assert studies.cell_with_error(values, None) == f"0.50 ± 0.21 [{low:.2f}, {high:.2f}]"
+    # What is bounded stays there, by Wilson's with 0.25 / error² = 5.77 observations and t² = 18.51.
+    assert studies.cell_with_error(values, (0.0, 1.0)) == "0.50 ± 0.21 [0.06, 0.94]"
+    assert studies.cell_with_error([0.25], None) == "0.25"
+    assert studies.cell_with_error([], None) == "–"
     one = {m: {"er": [0.25, 0.75]} for m in studies.METRICS}
-    assert "| er | 0.50 ± 0.25 [" in studies.table("object", one)
+    # FWT and AUC lie between 0 and 1, NBT between -1 and 1.
+    wide, signed = "0.50 ± 0.25 [0.01, 0.99]", "0.50 ± 0.25 [-0.92, 0.99]"
+    assert f"| er | {wide} | {signed} | {wide} | 2 |" in studies.table("object", one)
     assert studies.table("object", one).count("\n") == 2
     other = {m: {"er": [0.75, 1.0]} for m in studies.METRICS}
     # Means of 0.5 and 0.875 over the orders: a deviation of 0.375 / sqrt(2).
