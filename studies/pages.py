@@ -398,7 +398,9 @@ def command(name: str, lifetimes: int) -> str:
     study = re.fullmatch(r"libero-(t\d)-(.+)", name)
     if study:
         fewer = "" if lifetimes == 3 else f" --lifetimes {lifetimes}"
-        return f"python studies/libero.py {study[1]} --demos demos --only {study[2]}{fewer}"
+        # On pictures, and with more demonstrations.
+        demos = "demos-64" if study[1] == "t2" else "demos"
+        return f"python studies/libero.py {study[1]} --demos {demos} --only {study[2]}{fewer}"
     return f"perdure run studies/{name}.toml"
 
 

@@ -1,5 +1,6 @@
 """LIBERO's five studies: their curricula and agents can be made at both scales, and their tables add up."""
 
+import sys
 from math import sqrt
 from pathlib import Path
 
@@ -65,6 +66,18 @@ def test_orders_are_different_and_published(studies):
         len(set(firsts)) == 5
         and "tasks=[object-4,object-3,object-1,object-2,object-0]" in firsts[1]
     )
+
+
+def test_parts_that_there_are_not_are_refused(studies, monkeypatch, capsys):
+    given = ["t3", "--demos", "d", "--plan", "--only", "object"]
+    monkeypatch.setattr(studies.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(sys, "argv", ["libero.py", *given])
+    studies.main()
+    assert capsys.readouterr().out.count("perdure run") == 1
+    monkeypatch.setattr(sys, "argv", ["libero.py", *given, "nix"])
+    with pytest.raises(SystemExit, match="2"):
+        studies.main()
+    assert "t3 has no part nix, expected object, spatial" in capsys.readouterr().err
 
 
 def test_tables_by_hand(studies):
