@@ -46,7 +46,7 @@ from perdure.measure.kept import verdict
 from perdure.measure.l2m import paper
 from perdure.measure.matrix import evaluation_matrix
 from perdure.measure.results import Results, measure_paper, read_all
-from perdure.measure.stats import mean_and_error, mean_interval
+from perdure.measure.stats import Bounds, mean_and_error, mean_interval
 from perdure.show.figures.kept import kept as draw_kept
 from perdure.show.figures.style import NO_DATES, drawing
 from perdure.show.names import task_labels
@@ -129,12 +129,13 @@ def cell(values: Sequence[float], digits: int = 2) -> str:
     return f"{estimate.value:.{digits}f} ± {(estimate.high - estimate.low) / 2:.{digits}f}"
 
 
-def cell_with_error(values: Sequence[float]) -> str:
-    """Mean ± standard error, as LIBERO's paper prints, and the 95 % interval of the mean."""
+def cell_with_error(values: Sequence[float], bounds: Bounds | None) -> str:
+    """Mean ± standard error, as LIBERO's paper prints, and the 95 % interval of the mean, which does not leave the
+    metric's ``bounds``."""
     good = [v for v in values if not isnan(v)]
     if len(good) < 2:
         return cell(good)
-    estimate, (_, error) = mean_interval(good), mean_and_error(np.array(good))
+    estimate, (_, error) = mean_interval(good, bounds=bounds), mean_and_error(np.array(good))
     return f"{estimate.value:.2f} ± {error:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
 
 
@@ -146,16 +147,18 @@ def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def errors(page: Page, run: Path, *metrics: str) -> str:
     """Agents × metrics, with standard errors."""
-    return table(page, run, *metrics, cell=cell_with_error)
+    return table(page, run, *metrics, with_error=True)
 
 
-def table(page: Page, run: Path, *metrics: str, cell: Callable[..., str] = cell) -> str:
+def table(page: Page, run: Path, *metrics: str, with_error: bool = False) -> str:
     """Agents × metrics."""
-    found = measured(run, metrics).table()
+    results = measured(run, metrics)
+    found, limits = results.table(), [results.bounds.get(m) for m in metrics]
     rows = []
     for agent in agents_of(run):
         values = [list(found.get(m, {}).get(agent, {}).values()) for m in metrics]
-        rows.append([agent, *(cell(v) for v in values), str(max(map(len, values), default=0))])
+        cells = map(cell_with_error, values, limits) if with_error else map(cell, values)
+        rows.append([agent, *cells, str(max(map(len, values), default=0))])
     return grid(["agent", *metrics, "lifetimes"], rows)
 
 
@@ -395,7 +398,9 @@ def command(name: str, lifetimes: int) -> str:
     study = re.fullmatch(r"libero-(t\d)-(.+)", name)
     if study:
         fewer = "" if lifetimes == 3 else f" --lifetimes {lifetimes}"
-        return f"python studies/libero.py {study[1]} --demos demos --only {study[2]}{fewer}"
+        # On pictures, and with more demonstrations.
+        demos = "demos-64" if study[1] == "t2" else "demos"
+        return f"python studies/libero.py {study[1]} --demos {demos} --only {study[2]}{fewer}"
     return f"perdure run studies/{name}.toml"
 
 

@@ -1,5 +1,6 @@
 """LIBERO's five studies: their curricula and agents can be made at both scales, and their tables add up."""
 
+import sys
 from math import sqrt
 from pathlib import Path
 
@@ -67,15 +68,33 @@ def test_orders_are_different_and_published(studies):
     )
 
 
+def test_parts_that_there_are_not_are_refused(studies, monkeypatch, capsys):
+    given = ["t3", "--demos", "d", "--plan", "--only", "object"]
+    monkeypatch.setattr(studies.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(sys, "argv", ["libero.py", *given])
+    studies.main()
+    assert capsys.readouterr().out.count("perdure run") == 1
+    monkeypatch.setattr(sys, "argv", ["libero.py", *given, "nix"])
+    with pytest.raises(SystemExit, match="2"):
+        studies.main()
+    assert "t3 has no part nix, expected object, spatial" in capsys.readouterr().err
+
+
 def test_tables_by_hand(studies):
     # Of 0.2, 0.4 and 0.9: mean 0.5, deviation sqrt(0.13), error by the root of three; t(2) is 4.303.
     error = sqrt(0.13) / sqrt(3)
     assert error == pytest.approx(0.2082, abs=1e-4)
     low, high = 0.5 - 4.303 * error, 0.5 + 4.303 * error
-    assert studies.cell_with_error([0.2, 0.4, 0.9]) == f"0.50 ± 0.21 [{low:.2f}, {high:.2f}]"
-    assert studies.cell_with_error([0.25]) == "0.25" and studies.cell_with_error([]) == "–"
+    values = [0.2, 0.4, 0.9]
+    assert studies.cell_with_error(values, None) == f"0.50 ± 0.21 [{low:.2f}, {high:.2f}]"
+    # What is bounded stays there, by Wilson's with 0.25 / error² = 5.77 observations and t² = 18.51.
+    assert studies.cell_with_error(values, (0.0, 1.0)) == "0.50 ± 0.21 [0.06, 0.94]"
+    assert studies.cell_with_error([0.25], None) == "0.25"
+    assert studies.cell_with_error([], None) == "–"
     one = {m: {"er": [0.25, 0.75]} for m in studies.METRICS}
-    assert "| er | 0.50 ± 0.25 [" in studies.table("object", one)
+    # FWT and AUC lie between 0 and 1, NBT between -1 and 1.
+    wide, signed = "0.50 ± 0.25 [0.01, 0.99]", "0.50 ± 0.25 [-0.92, 0.99]"
+    assert f"| er | {wide} | {signed} | {wide} | 2 |" in studies.table("object", one)
     assert studies.table("object", one).count("\n") == 2
     other = {m: {"er": [0.75, 1.0]} for m in studies.METRICS}
     # Means of 0.5 and 0.875 over the orders: a deviation of 0.375 / sqrt(2).

@@ -111,6 +111,10 @@ def test_tables_of_metrics_and_tasks(pages, run, tmp_path):
     text = filled(pages, tmp_path, "table tiny openloris.accuracy gem.acc")
     assert "| agent | openloris.accuracy | gem.acc | lifetimes |" in text
     assert re.search(r"\| ewc \| 0\.43 \| 0\.40 \| 1 \|", text)
+    # Of 0.4 and 0.2 (t is 12.7), an interval that stays between 0 and 1.
+    text = filled(pages, tmp_path, "errors tiny openloris.bwt")
+    assert "| naive | 0.30 ± 0.10 [0.01, 0.94] | 2 |" in text
+    assert "| ewc | 0.50 | 1 |" in text
     text = filled(pages, tmp_path, "ends tiny accuracy")
     assert "| agent | a | b | mean |" in text
     assert "| ewc | 0.50 → 0.50 | 0.30 | 0.40 |" in text

@@ -47,6 +47,9 @@ class Agent(ABC):
     """Whether it learns from trials of several episodes alone; nobody is advised to take it."""
     least_trial: int = 1
     """How many episodes a trial has at least that it can learn from; planning refuses curricula of shorter ones."""
+    least_sequence: int = 1
+    """How many steps a sequence of data has at least that it can learn from; planning refuses tasks of shorter ones
+    (their parameter ``sequence``)."""
 
     resources: ClassVar[Mapping[str, float]] = {}
     """What a lifetime needs where a cluster places it: ``cpus`` (1), ``gpus`` (0), ``memory`` in bytes."""

@@ -218,7 +218,6 @@ def test_each_task_begins_with_a_new_optimiser_and_the_rate_falls_over_its_block
 def test_what_does_not_fit_is_refused_in_words():
     for text, words in (
         ("sequence_bc,policy=resnet_t", "reads pictures, and the observations have none"),
-        ("sequence_bc,hidden=[3]", "given by size"),
         ("ewc+sequence_bc,policy=state_mlp", "labels='given'"),
         ("redo+sequence_bc,policy=state_mlp", "steps of a sequence"),
     ):
@@ -228,6 +227,8 @@ def test_what_does_not_fit_is_refused_in_words():
         made("sequence_bc,policy=state_mlp", WITH_PICTURES)
     with pytest.raises(UnknownName, match="resnet"):
         made("sequence_bc,policy=resnet")
+    with pytest.raises(UnknownName, match=r"'hidden' \(it takes: .*size"):
+        made("sequence_bc,hidden=[3]")
     agent = made(f"sequence_bc,{TINY}")
     single = Examples({k: v[:, 0] for k, v in sequences(0)[0].items()}, sequences(0)[1][:, 0])
     with pytest.raises(AgentFault, match="sequence=4"):

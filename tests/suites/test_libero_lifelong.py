@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 pytest.importorskip("h5py")
 pytest.importorskip("mujoco")
 
-from perdure.errors import CurriculumError, UnknownName
+from perdure.errors import CurriculumError, SpecError, UnknownName
 from perdure.registry import suite
 from perdure.run.code import code_record
 from perdure.run.config import stages_of
@@ -255,6 +255,17 @@ def test_demonstrations_without_the_pictures_asked_for_are_refused_when_planned(
     )
     with pytest.raises(CurriculumError, match=expected):
         make_plan(RunSpec(curriculum, ("sequence_bc,policy=resnet_t,size=small",)))
+
+
+def test_who_learns_from_sequences_is_not_planned_with_single_steps(demos):
+    curriculum = f"libero/lifelong,demos={demos},tasks=[{SHORT[0]}],scale=small"
+    agent = "sequence_bc,size=small,language=task-id"
+    with pytest.raises(SpecError, match=r"gives it single steps of libero/90-33: set its seq"):
+        make_plan(RunSpec(curriculum, (f"replay+{agent}",)))
+    # Each of the ways out that it names, and where nothing is learned.
+    make_plan(RunSpec(f"{curriculum},sequence=10", (agent,)))
+    make_plan(RunSpec(curriculum, (f"{agent},policy=state_mlp", f"one={agent},look_back=1")))
+    make_plan(RunSpec(f"libero/robustness,tasks=[{SHORT[0]}],axes=[words],scale=small", (agent,)))
 
 
 LEARNER = '''

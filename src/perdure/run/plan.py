@@ -36,7 +36,7 @@ from perdure.specs import Spec, is_file_reference
 from perdure.store.layout import LifetimeFolder, RunFolder
 from perdure.store.places import EXPERTS, job_of
 from perdure.store.rows import FORMAT
-from perdure.types import Curriculum, Setup
+from perdure.types import Curriculum, Exposure, Setup
 
 
 @dataclass(frozen=True)
@@ -261,6 +261,7 @@ def make_plan(
         _check_offers(label, agent, offers, spec.curriculum)
         _check_trials(label, agent, curriculum)
         _check_rewards(label, agent, curriculum)
+        _check_sequences(label, agent, curriculum)
     return plan
 
 
@@ -288,6 +289,19 @@ def _check_rewards(label: str, agent: Any, curriculum: Curriculum) -> None:
                 )
 
 
+def _check_sequences(label: str, agent: Any, curriculum: Curriculum) -> None:
+    """SpecError if the data that an agent learns from has single steps, or sequences too short for it."""
+    least = getattr(getattr(agent, "learner", agent), "least_sequence", 1)
+    for exposure in _learned(curriculum):
+        task, given = exposure.task, exposure.task.params.get("sequence")
+        if exposure.on_data and isinstance(given, int) and given < least:
+            what = "single steps" if given == 1 else f"sequences of {given}"
+            raise SpecError(
+                f"agent {label} learns from sequences of at least {least} steps, but {curriculum.name} gives it {what} "
+                f"of {task.id}: set its sequence (sequence=10), or give the agent a policy of single steps or look_back=1"
+            )
+
+
 def _check_offers(label: str, agent: Any, offers: set[str], curriculum: str) -> None:
     """SpecError if an agent, or its class, cannot learn from what a curriculum offers."""
     learns_from = getattr(agent, "learns_from", ())
@@ -303,13 +317,18 @@ _UNITS = {"environments": "episodes or steps", "data": "epochs or batches"}
 
 def _offers(curriculum: Curriculum) -> set[str]:
     """What a curriculum's learning phases offer: environments, data or both."""
-    return {
-        "data" if e.on_data else "environments"
+    return {"data" if e.on_data else "environments" for e in _learned(curriculum)}
+
+
+def _learned(curriculum: Curriculum) -> list[Exposure]:
+    """What a curriculum's learning phases expose to."""
+    return [
+        e
         for block in curriculum.fixed
         for phase in block.phases
         if phase.learning
         for e in phase.exposures
-    }
+    ]
 
 
 def _parameters(text: str, builder: Any = None) -> list[str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import inf, prod
 from typing import Any, ClassVar
 
@@ -51,16 +51,14 @@ class SequenceBCSettings(TorchSettings):
     lr: float = 1e-4
     max_grad: float = 100.0
     optimizer: OptimizerSpec = OPTIMIZER
+    # The layers of its policies are given by size.
+    hidden: Sequence[int] = field(default=TorchSettings.hidden, init=False)
+    layer_norm: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.policy not in POLICIES:
             raise UnknownName("policy", self.policy, POLICIES, f"({', '.join(POLICIES)})")
-        if self.hidden != TorchSettings.hidden or self.layer_norm:
-            raise SpecError(
-                "sequence_bc: the layers of its policies are given by size, such as size=small or "
-                "size={width=32}; not by hidden or layer_norm"
-            )
 
 
 class SequenceBCAgent(TorchLearner):
@@ -128,6 +126,7 @@ class SequenceBCAgent(TorchLearner):
         }
         self.steps = np.zeros(setup.slots, np.int64)
         """How many steps of its episode each slot has acted in."""
+        self.least_sequence = 2 if self.remembers else 1
 
     @property
     def remembers(self) -> bool:
