@@ -8,15 +8,17 @@ other tasks. All of them see what the first one's episode showed: its steps are 
 (the first ``--steps`` of initial state ``--state``). Bright is where painting a patch over moves the answer
 most; ``vit_t`` has what its own attention read beside it. Below each row: the words of the instruction, and
 how far the answer moves without each; and for transformers what share of its attention the last step's answer gave
-to each kind of token, over all steps.
+to each kind of token, over all steps. At its end the same attention, a column a step.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
-from collections.abc import Sequence
-from dataclasses import replace
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isqrt
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,7 @@ from perdure.agents.learners.sequence_bc import SequenceBCAgent
 from perdure.agents.networks.language import embed
 from perdure.agents.networks.saliency import attention, picture_saliency, word_saliency
 from perdure.agents.networks.tensors import to_array, to_tensor
-from perdure.errors import SpecError
+from perdure.errors import PerdureError, SpecError
 from perdure.registry import suite
 from perdure.store.layout import RunFolder
 from perdure.suites.libero.experts import solve
@@ -43,8 +45,13 @@ LIBERO = suite("libero")
 
 def policy_of(text: str) -> SequenceBCAgent:
     """The learner of RUN:AGENT[:COMMIT]."""
-    run, agent, *commit = text.split(":")
-    found: Any = Run(run).agent(agent, commit=int(commit[0]) if commit else -1)
+    run, *rest = text.split(":")
+    agent, commit = (*rest, "-1") if len(rest) == 1 else rest if len(rest) == 2 else ("", "")
+    if not agent or not commit.removeprefix("-").isdecimal():
+        raise SpecError(
+            f"{text}: expected RUN:AGENT, or RUN:AGENT:COMMIT with the number of a commit"
+        )
+    found: Any = Run(run).agent(agent, commit=int(commit))
     while not isinstance(found, SequenceBCAgent):
         inner = getattr(found, "learner", None) or getattr(found, "agent", None)
         if inner is None:
@@ -62,10 +69,31 @@ def episode(task: Task, state: int, steps: int) -> list[dict[str, Array]]:
     return seen[:steps]
 
 
+@dataclass(frozen=True)
+class Looked:
+    """What a policy looked at."""
+
+    maps: Mapping[str, Array]
+    """By picture: how far the answer moves where it is painted over."""
+    words: Mapping[str, float]
+    patches: Mapping[str, Array]
+    """By picture: what a vision transformer's step read of each of its patches; empty of other policies."""
+    time: Array | None
+    """What the answer read, (tokens, steps); None where there is no transformer through time."""
+    tokens: Sequence[str]
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The attention to each kind of token, over all steps."""
+        if self.time is None:
+            return {}
+        return dict(zip(self.tokens, self.time.sum(1), strict=True))
+
+
 def rows(
     learner: SequenceBCAgent, seen: Sequence[dict[str, Array]], sentence: str, patch: int
-) -> Any:
-    """Pictures with their saliency, and the words with theirs."""
+) -> Looked:
+    """Pictures with their saliency, the words with theirs, and attention."""
     last = seen[-learner.settings.look_back :]
     parts = {n: np.stack([now[n] for now in last])[None] for n in learner.inputs.parts}
     told = learner.seen(learner.read(parts))
@@ -85,13 +113,19 @@ def rows(
         for name in learner.pictures
     }
     looked = attention(learner.net, told, language)
-    read = looked.get("patches")
-    shares = {}
-    if "time" in looked:
-        kinds = ["the sentence", *tokens_of(learner)]
-        shares = dict(zip(kinds, to_array(looked["time"].sum(1))[0], strict=True))
-    patches = None if read is None else to_array(read)[0]
-    return maps, dict(zip(words, moved, strict=True)), patches, shares
+    patches = by_picture(learner, to_array(looked["patches"])[0]) if "patches" in looked else {}
+    time = to_array(looked["time"])[0].T if "time" in looked else None
+    said = dict(zip(words, moved, strict=True))
+    return Looked(maps, said, patches, time, ["the sentence", *tokens_of(learner)])
+
+
+def by_picture(learner: SequenceBCAgent, read: Array) -> dict[str, Array]:
+    """The attention to the patches of each picture, side by side as they lie in it. They come one picture after
+    another, and the sentence last."""
+    counts: list[int] = learner.net.places  # type: ignore[assignment]
+    ends = np.cumsum(counts)
+    parts = [read[end - n : end].reshape(isqrt(n), -1) for n, end in zip(counts, ends, strict=True)]
+    return dict(zip(learner.pictures, parts, strict=True))
 
 
 def tokens_of(learner: SequenceBCAgent) -> list[str]:
@@ -102,7 +136,28 @@ def tokens_of(learner: SequenceBCAgent) -> list[str]:
     return [*numbers, *learner.pictures]
 
 
+def draw_time(axis: Any, looked: Looked) -> None:
+    """The attention through time as a picture: a row a kind of token, a column a step."""
+    if looked.time is None:
+        axis.set_axis_off()
+        return
+    axis.imshow(looked.time, cmap="viridis", vmin=0, aspect="auto")
+    axis.set_title(f"attention: at most {looked.time.max():.1g}", fontsize=7)
+    axis.yaxis.tick_right()
+    axis.set_yticks(range(len(looked.tokens)), looked.tokens, fontsize=6)
+    axis.set_xticks([0, looked.time.shape[1] - 1], ["earliest step", "last"], fontsize=6)
+
+
 def main() -> None:
+    """Draw the sheet; a mistake is told in a line."""
+    try:
+        draw()
+    except PerdureError as e:
+        print(f"libero_saliency: {type(e).__name__}: {e}", file=sys.stderr)
+        sys.exit(2)
+
+
+def draw() -> None:
     """Draw the sheet."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("policies", nargs="+", help="RUN:AGENT[:COMMIT]")
@@ -124,22 +179,22 @@ def main() -> None:
     (sentence,) = LIBERO.instructions(replace(task))
     count = len(first.pictures)
     figure, axes = plt.subplots(
-        len(learners), 2 * count, figsize=(4 * count, 2.4 * len(learners)), squeeze=False
+        len(learners), 2 * count + 1, figsize=(4 * count + 2.6, 2.8 * len(learners)), squeeze=False
     )
     for row, (text, learner) in enumerate(zip(given.policies, learners, strict=True)):
-        maps, words, read, shares = rows(learner, seen, sentence, given.patch)
+        looked = rows(learner, seen, sentence, given.patch)
         for k, name in enumerate(learner.pictures):
             picture, here = seen[-1][name], axes[row, 2 * k : 2 * k + 2]
             here[0].imshow(picture)
             here[1].imshow(picture)
-            shown = maps[name]
-            if read is not None and k == 0:
-                side = int(np.sqrt((len(read) - 1) // count))
+            shown = looked.maps[name]
+            if name in looked.patches:
+                read = looked.patches[name]
                 here[0].imshow(
-                    read[: side * side].reshape(side, side), cmap="viridis", alpha=0.5,
-                    extent=(0, size, size, 0), interpolation="bilinear",
+                    read, cmap="viridis", alpha=0.5, extent=(0, size, size, 0),
+                    interpolation="bilinear",
                 )  # fmt: skip
-                here[0].set_title("attention", fontsize=7)
+                here[0].set_title(f"attention: {read.sum():.2f} of its step's", fontsize=7)
             here[1].imshow(
                 shown,
                 cmap="inferno",
@@ -148,12 +203,13 @@ def main() -> None:
                 interpolation="bilinear",
             )
             here[1].set_title(f"painted over: at most {shown.max():.1g}", fontsize=7)
-        said = "  ".join(f"{w} {v:.2f}" for w, v in words.items())
-        if shares:
-            said += "\nattention: " + "  ".join(f"{n} {v:.2f}" for n, v in shares.items())
+        said = "  ".join(f"{w} {v:.2f}" for w, v in looked.words.items())
+        if looked.time is not None:
+            said += "\nattention: " + "  ".join(f"{n} {v:.2f}" for n, v in looked.shares.items())
+        draw_time(axes[row, -1], looked)
         axes[row, 0].set_ylabel(text.rpartition("/")[2], fontsize=7)
         axes[row, 0].text(0, -0.12, said, transform=axes[row, 0].transAxes, fontsize=6, va="top")
-    for axis in axes.flat:
+    for axis in axes[:, :-1].flat:
         axis.set_xticks([])
         axis.set_yticks([])
     if given.out:

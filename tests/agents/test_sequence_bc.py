@@ -1,5 +1,8 @@
 """Behaviour cloning of sequences: it learns, remembers exactly, and works with the strategies of LIBERO."""
 
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -286,16 +289,33 @@ def test_what_it_looks_at_can_be_drawn(policy):
     agent = made(f"sequence_bc,policy={policy},{TINY}", WITH_PICTURES)
     inputs, _ = sequences(0, n=1, space=WITH_PICTURES)
     seen = [{name: part[0, k] for name, part in inputs.items()} for k in range(4)]
-    maps, words, patches, shares = load_program("scripts/libero_saliency.py").rows(
-        agent, seen, "go left", 8
-    )
-    assert maps["front"].shape == (4, 4) and maps["front"].any()
-    assert list(words) == ["go", "left"]
-    assert (patches is not None) == (policy == "vit_t")
+    program = load_program("scripts/libero_saliency.py")
+    looked = program.rows(agent, seen, "go left", 8)
+    assert looked.maps["front"].shape == (4, 4) and looked.maps["front"].any()
+    assert list(looked.words) == ["go", "left"]
     read = {
         "resnet_rnn": [],
         "resnet_t": ["the sentence", "arm", "grip", "front"],
         "vit_t": ["the sentence", "pictures", "arm", "grip"],
     }
+    shares = looked.shares
     assert list(shares) == read[policy]
     assert sum(shares.values()) == pytest.approx(1.0 if shares else 0.0)
+    assert {n: p.shape for n, p in looked.patches.items()} == (
+        {"front": (2, 2)} if policy == "vit_t" else {}
+    )
+    # Of two cameras each has its own part, and the sentence, the last, is in none.
+    of = SimpleNamespace(net=SimpleNamespace(places=[1, 4]), pictures=("front", "wrist"))
+    parts = program.by_picture(of, np.arange(6))
+    assert parts["front"].tolist() == [[0]] and parts["wrist"].tolist() == [[1, 2], [3, 4]]
+
+
+def test_mistakes_in_drawing_are_told_in_a_line(tmp_path, monkeypatch, capsys):
+    program = load_program("scripts/libero_saliency.py")
+    wrong = {f"{tmp_path}:er": "StoreError", "mine:er:last": "number of a com", "mine": "RUN:AGENT"}
+    for text, words in wrong.items():
+        monkeypatch.setattr(sys, "argv", ["libero_saliency.py", text, "--task", "object-0"])
+        with pytest.raises(SystemExit, match="2"):
+            program.main()
+        said = capsys.readouterr().err
+        assert said.startswith("libero_saliency: ") and words in said and said.count("\n") == 1
