@@ -222,8 +222,9 @@ class EnvRunner:
                 s.steps += 1
             if True in ends or True in cuts:
                 over = True
-            for k, info in infos.items():
-                slots[k].note(info, self._where(slots[k]))
+            if infos:
+                for k, info in infos.items():
+                    slots[k].note(info, self._where(slots[k]))
             if floats and dubious(following):
                 observer.check_finite(following, lambda k: self._where(slots[k]))
             next_obs = following if simple else observer.batch(following)
@@ -310,10 +311,10 @@ class EnvRunner:
         """How many vector steps may pass before a budget, a window or a commit needs a look."""
         horizon = -(-self.loop.until_commit // len(slots))
         for b in self.budgets:
-            if b.left is not None:
+            if (left := b.left) is not None:
                 # A budget is shared by its environments; some may be idle, so this is a lower
                 # bound, and a look too early costs nothing but time.
-                horizon = min(horizon, b.left // self.loop.config.envs)
+                horizon = min(horizon, left // self.loop.config.envs)
         if self.windows:
             for s in slots:
                 window = self.budgets[s.exposure].window
@@ -348,7 +349,7 @@ class EnvRunner:
         envs = loop.config.envs
         for b in budgets:
             # A step budget that can no longer feed every slot.
-            changed |= b.left is not None and b.left < envs
+            changed |= (left := b.left) is not None and left < envs
         if changed or loop.until_commit <= 0:
             for k, s in enumerate(slots):
                 if k not in began:

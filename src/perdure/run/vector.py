@@ -112,7 +112,8 @@ class Singles:
         """One step of some of the environments; everything they give is checked."""
         observer, where = self.observer, self.where
         shape, dtype, numbers = observer.shape, observer.dtype, self._numbers
-        following = observer.empty(len(slots))
+        alone = len(slots) == 1 and observer.simple
+        following: Any = None if alone else observer.empty(len(slots))
         rewards: list[float] = []
         ends: list[bool] = []
         cuts: list[bool] = []
@@ -122,9 +123,18 @@ class Singles:
             for k, slot in enumerate(slots):
                 action = actions[k] if numbers is None else numbers[actions[k]]
                 seen, reward, end, cut, info = self._steps[slot](action)
-                if type(seen) is not np.ndarray or seen.shape != shape or seen.dtype != dtype:
+                if (
+                    type(seen) is not np.ndarray
+                    or seen.shape != shape
+                    or (seen.dtype is not dtype and seen.dtype != dtype)
+                ):
                     seen = observer.admit(seen, where)
-                following[k] = seen
+                if alone:
+                    following = seen[
+                        None
+                    ].copy()  # Half the time of an empty batch and a row of it.
+                else:
+                    following[k] = seen
                 if type(reward) is not float or reward - reward != 0.0:
                     reward = check_reward(reward, where)
                 if (end is not True and end is not False) or (cut is not True and cut is not False):
@@ -182,7 +192,7 @@ class Environments:
             self.close(quietly=True)
             raise
         self.step: Callable[[list[int], list[Any]], Stepped] = (
-            self._step_one if len(self.parts) == 1 else self._step_several
+            self._step_of(self.parts[0]) if len(self.parts) == 1 else self._step_several
         )
         self._shared: tuple[list[int], list[tuple[int, list[int], slice]]] = ([], [])
 
@@ -218,13 +228,18 @@ class Environments:
             f", in the episode of seed {some}" if len(seeds) == 1 else f", in one of seeds {some}"
         )
 
-    def _step_one(self, slots: list[int], actions: list[Any]) -> Stepped:
-        try:
-            stepped = self.parts[0].step(slots, actions)
-            return stepped if self.observer.simple else self._admitted(0, stepped)
-        except Exception as e:
-            episode = self._played(slots, self.parts[0])
-            raise fault(f"{self.tasks[0].id}.step", e, episode) from e
+    def _step_of(self, part: BatchedEnv) -> Callable[[list[int], list[Any]], Stepped]:
+        """How the only part steps. Nothing is looked up that stays the same: this is called for every step."""
+        step, simple = part.step, self.observer.simple
+
+        def step_one(slots: list[int], actions: list[Any]) -> Stepped:
+            try:
+                stepped = step(slots, actions)
+                return stepped if simple else self._admitted(0, stepped)
+            except Exception as e:
+                raise fault(f"{self.tasks[0].id}.step", e, self._played(slots, part)) from e
+
+        return step_one
 
     def _step_several(self, slots: list[int], actions: list[Any]) -> Stepped:
         following = self.observer.empty(len(slots))

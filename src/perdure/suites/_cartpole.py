@@ -138,9 +138,9 @@ class CartPoles:
         states, taken, cos, sin = self.states, self.taken, COS, SIN
         seen: list[float] = []
         ends, cuts = [], []
-        for slot, action in zip(slots, actions, strict=True):
+        for k, slot in enumerate(slots):
             x, x_dot, theta, theta_dot = states[slot]
-            force = FORCE if action == 1 else -FORCE
+            force = FORCE if actions[k] == 1 else -FORCE
             c, s = cos(theta), sin(theta)
             temp = (force + POLE_LENGTH * (theta_dot * theta_dot) * s) / MASS
             theta_acc = (GRAVITY * s - c * temp) / (LENGTH * (4.0 / 3.0 - POLE * (c * c) / MASS))
@@ -150,12 +150,12 @@ class CartPoles:
             theta = theta + TAU * theta_dot
             theta_dot = theta_dot + TAU * theta_acc
             states[slot] = state = (x, x_dot, theta, theta_dot)
-            taken[slot] += 1
+            taken[slot] = steps = taken[slot] + 1
             seen += state
             ends.append(not (-EDGE <= x <= EDGE and -FALLEN <= theta <= FALLEN))
-            cuts.append(taken[slot] >= HORIZON)
-        obs = np.array(seen, np.float32).reshape(-1, 4)
-        return obs, [1.0] * len(obs), ends, cuts, {}
+            cuts.append(steps >= HORIZON)
+        obs = np.array(seen, np.float32).reshape(len(slots), 4)
+        return obs, [1.0] * len(slots), ends, cuts, {}
 
     def close(self) -> None:
         """Nothing to let go of."""
