@@ -7,7 +7,8 @@ import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from perdure.pythonpath import from_safe_path
 
@@ -15,6 +16,15 @@ from perdure.pythonpath import from_safe_path
 def cores() -> int:
     """How many this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+def data_room(sharers: int = 1) -> int:
+    """Bytes of memory that one of so many processes may fill with data that it could read again: together an
+    eighth of what this machine, or the container, has, or 1 GiB if that is more."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError, ValueError):  # No container, or one without a limit ("max").
+        memory = min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return max(memory // 8, 1 << 30) // max(1, sharers)
 
 
 @contextmanager

@@ -1,5 +1,8 @@
 """Rows of the past as references into the data they came from, or as copies in their own type."""
 
+import shutil
+import threading
+import time
 from collections import Counter
 from dataclasses import replace
 from unittest.mock import patch
@@ -12,7 +15,8 @@ from kit import setting_of
 from perdure.agents.compose import make_agent
 from perdure.agents.learners.classifier import ClassifierAgent
 from perdure.agents.networks.learner import new_rows
-from perdure.agents.strategies.row_memory import Reservoir, RowFormat
+from perdure.agents.strategies.drawn_ahead import DrawnAhead
+from perdure.agents.strategies.row_memory import Reservoir, RowFormat, joined
 from perdure.arrays import leaves, map_leaves
 from perdure.errors import SpecError
 from perdure.run.loop import LifetimeLoop
@@ -20,7 +24,7 @@ from perdure.spaces import of_parts
 from perdure.specs import Spec
 from perdure.store.log import LifetimeLog
 from perdure.suite import Suite
-from perdure.testing.agents import read_rows
+from perdure.testing.agents import cut_journal, read_rows
 from perdure.types import Curriculum, Examples, Exposure, Setup, Task, evaluate, learn
 
 TASKS = [Task("mine", f"task{k}") for k in range(3)]
@@ -127,7 +131,13 @@ def test_only_references_are_kept(tmp_path, agent):
 
 
 @pytest.mark.parametrize("how", ["memory=40", "quota=12"])
-def test_references_and_copies_learn_the_same(tmp_path, how):
+def test_references_and_copies_learn_the_same(tmp_path, how, monkeypatch):
+    """Where both are drawn when they are wanted."""
+
+    def at_once(self, rows, task, drawn):
+        return joined([self.form.unpack(part) for part in drawn(rows)])
+
+    monkeypatch.setattr(DrawnAhead, "draw", at_once)
     agent = f"replay+classifier,{how},keep="
     references, a = lifetime(agent + "references", tmp_path / "references")
     copies, b = lifetime(agent + "copies", tmp_path / "copies")
@@ -137,6 +147,66 @@ def test_references_and_copies_learn_the_same(tmp_path, how):
     columns = {k: np.asarray(v) for k, v in b.strategy.state().items()}
     pictures = [v for k, v in columns.items() if k.endswith("inputs/picture")]
     assert pictures and all(v.dtype == np.uint8 for v in pictures), "in their own type"
+
+
+@pytest.mark.parametrize("agent", ["replay,memory=40", "agem,quota=12"])
+def test_examples_of_the_past_are_looked_up_ahead_and_nothing_else_changes(tmp_path, agent):
+    """Also in a lifetime that is killed at any commit and goes on."""
+    threads = Counter()
+
+    def slow(self, indices, batch=Pictures.batch):
+        time.sleep(0.002)
+        threads[threading.current_thread().name.partition("_")[0]] += 1
+        return batch(self, indices)
+
+    name, _, params = agent.partition(",")
+    agent = f"{name}+classifier,{params}"
+    quick, _ = lifetime(agent, tmp_path / "quick", checkpoint=16)
+    with patch.object(Pictures, "batch", slow):
+        ahead, _ = lifetime(agent, tmp_path / "slow", checkpoint=16)
+    assert ahead == quick and threads["look-up"] >= 6
+    with LifetimeLog(tmp_path / "quick", "test", 0) as log:
+        commits = len(log.commits)
+    for k in (commits // 2, commits - 3):
+        shutil.copytree(tmp_path / "quick", tmp_path / f"{k}")
+        cut_journal(tmp_path / f"{k}", k)
+        assert lifetime(agent, tmp_path / f"{k}", checkpoint=16)[0] == quick, k
+
+
+def test_what_is_drawn_ahead_is_for_the_next_minibatch_of_the_same_task():
+    pictures = [Pictures(t) for t in TASKS]
+    learner = learner_of(pictures)
+    memory, rng = Reservoir(100, RowFormat(learner)), np.random.default_rng(0)
+    for source, data in enumerate(pictures):
+        where = np.arange(20)
+        given = _told(data.batch(where), source, where)
+        memory.offer(new_rows(learner.minibatch(given), given), rng)
+    asked = []
+
+    def drawn(n):
+        asked.append(n)
+        return memory.draw(n, rng)
+
+    ahead = DrawnAhead(memory.form)
+
+    def draw(rows, task):
+        expected = {n: v[:rows] for n, v in ahead.state("a").items() if n.endswith("index")}
+        return expected.get("a.rows.index"), ahead.draw(rows, task, drawn)
+
+    before, first = draw(16, 1)
+    assert before is None and len(first["obs"]) == 16 and asked == [16, 16]
+    before, fewer = draw(5, 1)
+    assert fewer["index"].tolist() == before.tolist() and asked[2:] == [16]
+    other = DrawnAhead(memory.form)
+    other.load("a", ahead.state("a"))
+    place = rng.bit_generator.state
+    before, same = draw(16, 1)
+    assert same["index"].tolist() == before.tolist() and asked[3:] == [16]
+    rng.bit_generator.state = place
+    assert other.draw(16, 1, drawn)["index"].tolist() == before.tolist()
+    assert len(draw(20, 1)[1]["obs"]) == 20 and asked[5:] == [20, 20], "more are wanted"
+    draw(16, 2)
+    assert asked[7:] == [16, 16], "another task began"
 
 
 def test_copies_within_a_budget_of_bytes(tmp_path):

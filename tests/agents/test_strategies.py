@@ -475,7 +475,8 @@ def agem_step(flip: bool) -> tuple[Any, Any, Any]:
         keep.begin()
         keep.collect(new_rows(batch))
         keep.extend(batch)
-    drawn = keep.memory.draw(8, copy.deepcopy(keep.rng), 1)
+    (kept,) = keep.memory.draw(8, copy.deepcopy(keep.rng), 1)
+    drawn = keep.memory.form.unpack(kept)
     g, reference = gradient(learner, present), gradient(learner, drawn)
     learner.optimizer.grads.copy_(g)
     keep.project()
@@ -662,7 +663,7 @@ def test_quotas_hold_a_uniform_sample_of_each_task() -> None:
         memory.offer(new_rows({"x": torch.arange(100 * task, 100 * task + n)}), rng)
     assert [len(t) for t in memory.tasks] == [10, 4, 10]
     assert memory.held() == 24 and memory.held(2) == 14 and memory.held(0) == 0
-    drawn = memory.draw(14_000, rng, 2)["x"].numpy()
+    drawn = np.concatenate([part["x"] for part in memory.draw(14_000, rng, 2)])
     values, counts = np.unique(drawn, return_counts=True)
     assert len(values) == 14 and values.max() == 103
     assert stats.chisquare(counts).pvalue > 0.001

@@ -14,6 +14,7 @@ from perdure import experiment
 from perdure.cli.main import main
 from perdure.datasets.convert import open_dataset
 from perdure.datasets.episodes import DatasetEpisode
+from perdure.datasets.hdf5 import DIGEST
 from perdure.datasets.lerobot import LeRobotReader, write_lerobot
 from perdure.datasets.minari import MinariReader, write_minari
 from perdure.errors import StoreError
@@ -272,6 +273,18 @@ def test_demonstrations_of_several_scenes_become_one_dataset(tmp_path):
     assert set(found[0].observations) == {"observation.robot_states", "observation.agentview_rgb"}
     assert (found[3].observations["observation.agentview_rgb"] == pictures).all()
     assert found[0].terminations.tolist() == [False, False, False, True] and found.fps == 20
+    with h5py.File(path, "r+") as file:
+        file["data/demo_10/actions"][2, 3] = np.nan
+    for kind in ("lerobot", "lerobot-video"):
+        again = ["convert", str(tmp_path / "demos"), str(tmp_path / "again"), "-f", kind]
+        told = CliRunner().invoke(main, again)
+        assert told.exit_code == 2 and "episode 1: action is not finite" in told.output
+    with h5py.File(path, "r+") as file:
+        file["data/demo_2"].attrs[DIGEST] = "of what was written"
+    told = CliRunner().invoke(main, [*again[:-1], "minari"])
+    assert told.exit_code == 2 and "demo_2 is not as it was written" in told.output
+    left = {p.name for p in tmp_path.iterdir()}
+    assert left == {"demos", "out"}, "the next try finds nothing in its way"
     damaged.rename(tmp_path / "demos" / "other_demo.hdf5")
     with pytest.raises(StoreError, match="other_demo.hdf5 is damaged or no HDF5 file"):
         open_dataset(tmp_path / "demos")

@@ -6,6 +6,7 @@ beside the state before it, and the model is what MuJoCo saves of it.
 """
 
 import json
+from unittest.mock import patch
 
 import mujoco
 import numpy as np
@@ -16,9 +17,12 @@ from libero_kit import needs_assets, states_of
 h5py = pytest.importorskip("h5py")
 
 from perdure.cli.main import main
+from perdure.datasets.hdf5 import NUMBERS_DIGEST
 from perdure.errors import EnvironmentFault
 from perdure.registry import suite
-from perdure.suites._demonstrations import DemonstrationFile
+from perdure.suites._demonstrations import DemonstrationFile, assemble, write_one
+from perdure.suites._held_arrays import HeldArrays
+from perdure.suites.libero import demonstration_data
 from perdure.suites.libero.bddl import write
 from perdure.suites.libero.demonstration_data import ARM
 from perdure.suites.libero.demonstrations import demonstrate, put_fixtures
@@ -105,13 +109,78 @@ def test_what_is_seen_goes_with_the_action_that_was_taken_upon_it(human, played)
     assert np.abs(np.diff(joints, axis=0)).max() > 0.02, "a step is more than that"
 
 
-def test_ours_and_theirs_of_one_episode_are_the_same_data(human, played, tmp_path):
-    from perdure.suites._demonstrations import assemble, write_one
-
-    own = tmp_path / "own" / OFFICIAL.folder / human.name
-    own.parent.mkdir(parents=True)
+@pytest.fixture
+def own(tmp_path, played):
+    """The same as a file of ours."""
+    path = tmp_path / "own" / OFFICIAL.folder / f"{OFFICIAL.file}_demo.hdf5"
+    path.parent.mkdir(parents=True)
     write_one(tmp_path / "part.hdf5", played)
-    assemble(own, [tmp_path / "part.hdf5"], {"bddl_file_content": write(problem_of(OFFICIAL))})
+    assemble(path, [tmp_path / "part.hdf5"], {"bddl_file_content": write(problem_of(OFFICIAL))})
+    return path
+
+
+def test_damaged_demonstrations_are_not_learned_from(own, human):
+    written = DemonstrationFile(own).fingerprint()
+    with h5py.File(own, "r+") as file:
+        actions = file["data/demo_0/actions"][()]
+        file["data/demo_0/actions"][:] = 0.5
+    fix = f"{own.name} is damaged: demo_0 is not as it was written.*make it again by perdure demos"
+    with pytest.raises(EnvironmentFault, match=fix):
+        data(own)
+    assert DemonstrationFile(own).fingerprint() != written
+    with h5py.File(own, "r+") as file:
+        file["data/demo_0/actions"][:] = actions
+        del file["data/demo_0"].attrs[NUMBERS_DIGEST]
+    assert len(data(own)), "as files were written that had one digest"
+    with h5py.File(human, "r+") as file:
+        file["data/demo_0/states"][3, 5] = np.nan
+    with pytest.raises(EnvironmentFault, match=r"demo_0 has states that are not finite; remove"):
+        data(human)
+
+
+def test_a_damaged_picture_fails_where_it_is_read(own, tmp_path):
+    with h5py.File(own) as file:
+        pictures = file["data/demo_0/obs/agentview_rgb"]
+        assert pictures.chunks == (1, 16, 16, 3) and pictures.fletcher32
+        place = pictures.id.get_chunk_info(7).byte_offset
+    with own.open("r+b") as file:
+        file.seek(place + 20)
+        byte = file.read(1)
+        file.seek(place + 20)
+        file.write(bytes([byte[0] ^ 1]))
+    named = f"{own.name} is damaged: demo_0 cannot be read .*make it again by perdure demos"
+    with pytest.raises(EnvironmentFault, match=named):
+        data(own).batch(np.arange(3, 9))
+    said = CliRunner().invoke(main, ["demos", "--check", str(tmp_path / "own")])
+    assert said.exit_code == 1 and "make it again by perdure demos" in said.output
+
+
+@pytest.mark.parametrize("kind", ["own", "human"])
+def test_minibatches_do_not_depend_on_the_room_for_them(kind, request, monkeypatch):
+    path = request.getfixturevalue(kind)
+    found, read = data(path, sequence=10), []
+    indices = np.random.default_rng(0).integers(len(found), size=12)
+    batches = []
+    for room, reads in ((1 << 30, 2), (0, 24)):
+        monkeypatch.setattr(demonstration_data, "HELD", HeldArrays(room))
+        with patch.object(type(found), "_read", counting(read, type(found)._read)):
+            batches.append(found.batch(indices))
+        assert len(read) == reads
+        read.clear()
+    assert np.array_equal(batches[0].targets, batches[1].targets)
+    for name, array in batches[0].inputs.items():
+        assert array.shape[:2] == (12, 10) and np.array_equal(array, batches[1].inputs[name])
+
+
+def counting(calls, method):
+    def counted(*given):
+        calls.append(given)
+        return method(*given)
+
+    return counted
+
+
+def test_ours_and_theirs_of_one_episode_are_the_same_data(human, played, own):
     ours, theirs = all_of(data(own)), all_of(data(human))
     assert len(data(own)) == len(played.arrays["actions"]), "ours show what is seen before"
     assert np.array_equal(ours.targets[LEFT_OUT + 1 :], theirs.targets)

@@ -14,6 +14,7 @@ pytest.importorskip("h5py")
 pytest.importorskip("mujoco")
 
 from perdure.errors import CurriculumError, SpecError, UnknownName
+from perdure.pools import data_room
 from perdure.registry import suite
 from perdure.run.code import code_record
 from perdure.run.config import stages_of
@@ -22,7 +23,7 @@ from perdure.run.experiment import execute
 from perdure.run.plan import make_plan
 from perdure.run.spec import RunSpec
 from perdure.run.validate import validate
-from perdure.suites._demonstrations import HeldArrays
+from perdure.suites._held_arrays import EVERY, HeldArrays
 from perdure.suites.libero.lifelong import AXES, lifelong, multitask, perturbed, robustness
 from perdure.suites.libero.phrasing import rephrased
 from perdure.suites.libero.protocols import bc
@@ -144,6 +145,35 @@ def test_what_is_held_stays_within_its_room_and_is_made_once():
         held.get(key, lambda: make(key))
     # 9 fills the room; the oldest, 2, goes first, then 1.
     assert made == [1, 2, 9, 1, 2] and held.bytes == 20
+
+
+def test_what_there_is_no_room_for_comes_in_now_and_then():
+    """A working set that does not fit keeps what is held, and a new task's data still get in."""
+    held, made = HeldArrays(100), []
+
+    def ask(key):
+        def make():
+            made.append(key)
+            return {"": np.zeros(10, np.uint8)}
+
+        return held.get_if_room(key, 10, make)
+
+    assert all(ask(k) is not None for k in range(10)) and held.bytes == 100
+    assert [ask(k) is not None for k in range(10, 10 + EVERY)] == [False] * (EVERY - 1) + [True]
+    assert made == [*range(10), 9 + EVERY] and held.bytes == 100
+    assert ask(5) is not None and ask(0) is None, "what was not asked for longest went"
+    assert HeldArrays(9).get_if_room(1, 10, dict) is None
+
+
+def test_the_room_is_a_share_of_memory_unless_it_is_said(monkeypatch):
+    monkeypatch.delenv("PERDURE_DATA_MB", raising=False)
+    assert HeldArrays().most_bytes == data_room() >= 1 << 30
+    assert data_room(4) == data_room() // 4
+    monkeypatch.setenv("PERDURE_DATA_MB", "3")
+    assert HeldArrays().most_bytes == 3_000_000
+    monkeypatch.setenv("PERDURE_DATA_MB", "many")
+    with pytest.raises(SpecError, match="PERDURE_DATA_MB must be a whole number of megabytes"):
+        _ = HeldArrays().most_bytes
 
 
 def test_perturbations_are_variants_of_the_tasks_themselves():

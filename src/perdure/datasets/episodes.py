@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,14 +68,22 @@ def is_picture(array: Array) -> bool:
     return array.ndim == 4 and array.dtype == np.uint8 and array.shape[-1] == 3
 
 
-def new_folder(out: str | Path) -> Path:
-    """A folder for a dataset: one that is empty, or is made now."""
-    root = Path(out)
+@contextmanager
+def new_folder(out: str | Path) -> Iterator[Path]:
+    """A folder to write a dataset into, which becomes ``out`` at the end: one that is empty, or does not exist. If
+    anything fails, nothing is left of it."""
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        taken = any(root.iterdir())
+        root = Path(out).resolve()
+        taken = root.exists() and any(root.iterdir())
+        beside = root.with_name(f"_{root.name}.{os.getpid()}.tmp")
+        if not taken:
+            beside.mkdir(parents=True)
     except (OSError, ValueError) as e:
         raise StoreError(f"{out!r:.80} cannot be the folder of a dataset: {e}") from e
     if taken:
-        raise StoreError(f"{root} is not empty, and nothing is overwritten: name another folder")
-    return root
+        raise StoreError(f"{out} is not empty, and nothing is overwritten: name another folder")
+    try:
+        yield beside
+        beside.rename(root)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)

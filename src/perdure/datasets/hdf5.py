@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perdure.arrays import Array
 from perdure.datasets.episodes import DatasetEpisode
 from perdure.errors import StoreError
 from perdure.registry import extras_named
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
 SUFFIX = ".hdf5"
 STATES = ("states", "robot_states")
 """What a step has besides its observations."""
+DIGEST = "sha256"
+"""Attribute of a demonstration: the digest of all its arrays."""
+NUMBERS_DIGEST = "sha256_numbers"
+"""The digest of all but its pictures, which is cheap enough to be compared whenever they are learned from."""
 
 
 def hdf5_files(root: Path) -> list[Path]:
@@ -27,6 +33,48 @@ def hdf5_files(root: Path) -> list[Path]:
         return [root] if root.suffix == SUFFIX else []
     found = (p.relative_to(root) for p in root.rglob(f"*{SUFFIX}"))
     return sorted(root / p for p in found if not any(n.startswith("_") for n in p.parts))
+
+
+def digest(arrays: Mapping[str, Array]) -> str:
+    """Of names, shapes, kinds and contents."""
+    made = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        made.update(f"{name} {array.dtype.str} {array.shape};".encode())
+        made.update(array.tobytes())
+    return made.hexdigest()
+
+
+def are_pictures(array: Array | h5py.Dataset) -> bool:
+    """Whether an array of steps is of pictures."""
+    return len(array.shape) > 2
+
+
+def datasets_of(demo: h5py.Group) -> dict[str, h5py.Dataset]:
+    """Where the arrays of a demonstration are, by name."""
+    out: dict[str, h5py.Dataset] = {}
+    for name, item in demo.items():
+        if hasattr(item, "shape"):
+            out[name] = item
+        else:
+            out |= {f"{name}/{inner}": found for inner, found in datasets_of(item).items()}
+    return out
+
+
+def what_is_wrong(arrays: Mapping[str, Array], attributes: Mapping[str, Any], said: Any) -> str:
+    """Why arrays of a demonstration are not to be learned from, empty if they are. ``said`` is their digest
+    as it was written, None where there is none."""
+    if said is not None and said != digest(arrays):
+        return "is not as it was written (its digest)"
+    steps = len(arrays["actions"])
+    for what, array in arrays.items():
+        if len(array) != steps:
+            return f"has {steps} actions, but {len(array)} rows of {what}"
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            return f"has {what} that are not finite"
+    if int(attributes.get("num_samples", steps)) != steps:
+        return "does not have as many steps as it says"
+    return ""
 
 
 class Hdf5Reader:
@@ -78,21 +126,24 @@ class Hdf5Reader:
 
 def _episode(path: Path, data: h5py.Group, name: str, states: list[str]) -> DatasetEpisode:
     demo = data[name]
-    actions = demo["actions"][()]
-    ends = (
-        demo["dones"][()].astype(bool)
-        if "dones" in demo
-        else np.arange(len(actions)) == len(actions) - 1
-    )
-    seen = {n: demo["obs"][n][()] for n in demo.get("obs", ())}
-    seen |= {n: demo[n][()] for n in states if n in demo}
-    rewards = demo["rewards"][()] if "rewards" in demo else ends
+    arrays = {name: dataset[()] for name, dataset in datasets_of(demo).items()}
+    # Of files that others made it is not known how they were written.
+    if DIGEST in demo.attrs and (wrong := what_is_wrong(arrays, demo.attrs, demo.attrs[DIGEST])):
+        raise StoreError(
+            f"{path}: {name} {wrong}; remove the file and make it again by perdure demos"
+        )
+    actions = arrays["actions"]
+    last = np.arange(len(actions)) == len(actions) - 1
+    ends = np.asarray(arrays.get("dones", last)).astype(bool)
+    seen = {n.removeprefix("obs/"): a for n, a in arrays.items() if n.startswith("obs/")}
+    seen |= {n: arrays[n] for n in states if n in arrays}
+    rewards = arrays.get("rewards", ends)
     about = {"file": path.name, "demonstration": name}
     seed = demo.attrs.get("seed")
     return DatasetEpisode(
         {n: a for n, a in seen.items() if len(a) == len(actions)}, actions,
         np.asarray(rewards, np.float64), ends, np.zeros(len(actions), bool),
-        demo["success"][()].astype(bool) if "success" in demo else ends,
+        np.asarray(arrays.get("success", ends)).astype(bool),
         _words(path, data), None if seed is None else int(seed), about,
     )  # fmt: skip
 

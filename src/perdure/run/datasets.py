@@ -49,18 +49,20 @@ class Datasets:
         self._numbers = {t.key: k for k, t in enumerate(tasks)}
         self._opened: dict[tuple[int, bool], Dataset] = {}
         self._looked_up: set[int] = set()
-        """Numbers of the tasks whose data an agent asks for again and again."""
+        """Numbers of the tasks whose data an agent asks for again and again, from any thread."""
+        self._lock = threading.Lock()
 
     def open(self, task: Task, learning: bool) -> Dataset:
         """The task's training or held-out data, the same object every time."""
         number = self._numbers[task.key]
-        if (number, learning) not in self._opened:
-            try:
-                data = self.suites[task.suite].data(task, learning)
-            except Exception as e:
-                raise fault(f"data of {task.id}", e) from e
-            self._opened[number, learning] = Dataset(task, number if learning else -1, data)
-        return self._opened[number, learning]
+        with self._lock:
+            if (number, learning) not in self._opened:
+                try:
+                    data = self.suites[task.suite].data(task, learning)
+                except Exception as e:
+                    raise fault(f"data of {task.id}", e) from e
+                self._opened[number, learning] = Dataset(task, number if learning else -1, data)
+            return self._opened[number, learning]
 
     def close(self, task: Task, learning: bool) -> None:
         """Let go of data that is not needed for a while, unless an agent looks things up in it."""

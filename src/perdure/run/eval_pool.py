@@ -18,7 +18,7 @@ from typing import Any
 
 from perdure.arrays import Array, ChunkedArray
 from perdure.errors import AgentFault, PerdureError, WorkerLost
-from perdure.pools import cores
+from perdure.pools import cores, data_room
 from perdure.relayed import retold
 from perdure.run.messages import receive, send, send_file, shared_file
 from perdure.run.transcript import Transcript
@@ -110,19 +110,19 @@ class EvalPool:
         return None
 
     def _start(self) -> _Worker:
-        given = os.environ.get("PERDURE_THREADS", "")
-        threads = int(given) if given.isdecimal() else cores()
+        share: dict[str, str] = {}
+        rooms = ("PERDURE_THREADS", cores(), 1), ("PERDURE_DATA_MB", data_room() // 1_000_000, 0)
+        for name, most, least in rooms:
+            given = os.environ.get(name, "")
+            whole = int(given) if given.isdecimal() else most
+            share[name] = str(max(least, whole // self.count))
         mine, its = socket.socketpair()
         with its:
             process = subprocess.Popen(
                 [*self.command, str(its.fileno())],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[its.fileno()],
-                env={
-                    **os.environ,
-                    "PERDURE_PARENT": str(os.getpid()),
-                    "PERDURE_THREADS": str(max(1, threads // self.count)),
-                },
+                env={**os.environ, **share, "PERDURE_PARENT": str(os.getpid())},
             )
         return _Worker(process, mine)
 

@@ -2,8 +2,9 @@
 
 ``data/demo_k`` holds ``actions``, ``states``, ``robot_states``, ``rewards``, ``dones`` and ``obs/…``, an
 array each with a row a step; attributes say how many samples there are, and which initial state.
-Ours also have a digest of their contents, so that damage is found; files of others are read without, and
-their arrays compared by length.
+Ours also have two digests of their contents, so that damage is found: of everything, and of all but the
+pictures, which is compared whenever they are learned from. Pictures have a checksum each and are packed one by
+one, so that a few can be read. Files of others are read without, and their arrays compared by length.
 """
 
 from __future__ import annotations
@@ -11,14 +12,21 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perdure.datasets.hdf5 import (
+    DIGEST,
+    NUMBERS_DIGEST,
+    are_pictures,
+    datasets_of,
+    digest,
+    what_is_wrong,
+)
 from perdure.errors import CurriculumError, EnvironmentFault
 from perdure.names import split_task_id
 from perdure.registry import extras_named
@@ -28,8 +36,9 @@ from perdure.types import Array, Task
 if TYPE_CHECKING:
     import h5py
 
-DIGEST = "sha256"
 SUFFIX = "_demo.hdf5"
+UNREADABLE = (OSError, KeyError, ValueError, RuntimeError)
+"""What h5py raises where a file is damaged."""
 
 
 def h5() -> Any:
@@ -37,16 +46,6 @@ def h5() -> Any:
     with extras_named("demonstrations"):
         import h5py
     return h5py
-
-
-def digest(arrays: Mapping[str, Array]) -> str:
-    """Of names, shapes, kinds and contents."""
-    made = hashlib.sha256()
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        made.update(f"{name} {array.dtype.str} {array.shape};".encode())
-        made.update(array.tobytes())
-    return made.hexdigest()
 
 
 def write_one(path: Path, shown: Demonstration) -> None:
@@ -60,12 +59,17 @@ def write_one(path: Path, shown: Demonstration) -> None:
 def put(group: h5py.Group, shown: Demonstration) -> None:
     """Write a demonstration into a group."""
     for name, array in shown.arrays.items():
-        packed = {"compression": "gzip", "compression_opts": 1} if array.ndim > 2 else {}
+        packed: dict[str, Any] = {}
+        if are_pictures(array):
+            packed = {"chunks": (1, *array.shape[1:]), "fletcher32": True}
+            packed |= {"compression": "gzip", "compression_opts": 1}
         group.create_dataset(name, data=array, **packed)
     for name, value in shown.attributes.items():
         group.attrs[name] = value
     group.attrs["num_samples"] = len(shown.arrays["actions"])
     group.attrs[DIGEST] = digest(shown.arrays)
+    numbers = {name: a for name, a in shown.arrays.items() if not are_pictures(a)}
+    group.attrs[NUMBERS_DIGEST] = digest(numbers)
 
 
 def assemble(path: Path, parts: Iterable[Path], attributes: Mapping[str, Any]) -> None:
@@ -104,37 +108,53 @@ class DemonstrationFile:
             self.data = self.file["data"]
             self.names = sorted(self.data, key=lambda n: int(n.rpartition("_")[2]))
             self.lengths = [len(self.data[n]["actions"]) for n in self.names]
-        except (OSError, KeyError, ValueError) as e:
-            raise EnvironmentFault(
-                f"{path} is damaged or no file of demonstrations ({e}); remove it and make it again by "
-                "perdure demos"
-            ) from e
+        except UNREADABLE as e:
+            raise self.fault(f"is damaged or no file of demonstrations ({e})") from e
         said = self.data.attrs.get("num_demos")
         if said is not None and int(said) != len(self.names):
-            raise EnvironmentFault(f"{path}: expected {said} demonstrations, got {len(self.names)}")
+            raise self.fault(f"should have {said} demonstrations and has {len(self.names)}")
+
+    def fault(self, what: str) -> EnvironmentFault:
+        """An error that says what is wrong with the file."""
+        return EnvironmentFault(
+            f"{self.path} {what}; remove it and make it again by perdure demos, or fetch it again"
+        )
+
+    @contextmanager
+    def reading(self, name: str) -> Iterator[None]:
+        """What of a demonstration cannot be read within is damaged."""
+        try:
+            yield
+        except UNREADABLE as e:
+            raise self.fault(f"is damaged: {name} cannot be read ({e})") from e
 
     def check(self) -> None:
         """Read everything; refuse what is not as it was written."""
         for name in self.names:
-            try:
-                shown = self.read(name)
-            except OSError as e:
-                raise EnvironmentFault(f"{self.path}: {name} cannot be read: {e}") from e
-            said = shown.attributes.get(DIGEST)
-            if said is not None and said != digest(shown.arrays):
-                raise EnvironmentFault(f"{self.path}: {name} is not as it was written (its digest)")
-            steps = len(shown.arrays["actions"])
-            for what, array in shown.arrays.items():
-                if len(array) != steps:
-                    raise EnvironmentFault(
-                        f"{self.path}: {name} has {steps} actions, but {len(array)} rows of {what}"
-                    )
-                if array.dtype.kind == "f" and not np.isfinite(array).all():
-                    raise EnvironmentFault(f"{self.path}: {what} of {name} is not finite")
-            if int(shown.attributes.get("num_samples", steps)) != steps:
-                raise EnvironmentFault(
-                    f"{self.path}: {name} does not have as many steps as it says"
-                )
+            shown = self.read(name)
+            self._refuse(name, shown.arrays, shown.attributes, shown.attributes.get(DIGEST))
+
+    def check_numbers(self) -> None:
+        """Read everything but pictures, which is quick; refuse what is not as it was written."""
+        for name in self.names:
+            arrays, attributes, all_of_it = self._numbers(name)
+            said = attributes.get(NUMBERS_DIGEST, attributes.get(DIGEST) if all_of_it else None)
+            self._refuse(name, arrays, attributes, said)
+
+    def _numbers(self, name: str) -> tuple[dict[str, Array], dict[str, Any], bool]:
+        """All but the pictures of a demonstration, its attributes, and whether it has no pictures."""
+        with self.reading(name):
+            found = datasets_of(self.data[name])
+            arrays = {n: d[()] for n, d in found.items() if not are_pictures(d)}
+            return arrays, dict(self.data[name].attrs), len(arrays) == len(found)
+
+    def _refuse(
+        self, name: str, arrays: Mapping[str, Array], attributes: Mapping[str, Any], said: Any
+    ) -> None:
+        with self.reading(name):
+            wrong = what_is_wrong(arrays, attributes, said)
+        if wrong:
+            raise self.fault(f"is damaged: {name} {wrong}")
 
     @property
     def has_digests(self) -> bool:
@@ -142,11 +162,12 @@ class DemonstrationFile:
         return all(DIGEST in self.data[name].attrs for name in self.names)
 
     def fingerprint(self) -> str:
-        """What tells this file from one of other demonstrations, from what each says of itself."""
-        said = [
-            (n, dict(self.data[n].attrs).get(DIGEST), k)
-            for n, k in zip(self.names, self.lengths, strict=True)
-        ]
+        """What tells this file from one of other demonstrations: what each says of itself, and what its numbers
+        are. Pictures of files without digests are told by the file's size alone."""
+        said = []
+        for name in self.names:
+            arrays, attributes, _ = self._numbers(name)
+            said.append((name, attributes.get(DIGEST), digest(arrays)))
         size = None if self.has_digests else self.path.stat().st_size
         return hashlib.sha256(repr((said, size)).encode()).hexdigest()[:16]
 
@@ -160,49 +181,14 @@ class DemonstrationFile:
 
     def read(self, name: str) -> Demonstration:
         """One demonstration."""
-        group = self.data[name]
-        return Demonstration({k: group[k][()] for k in _datasets(group)}, dict(group.attrs))
+        with self.reading(name):
+            demo = self.data[name]
+            arrays = {n: dataset[()] for n, dataset in datasets_of(demo).items()}
+            return Demonstration(arrays, dict(demo.attrs))
 
     def close(self) -> None:
         """Let go of the file."""
         self.file.close()
-
-
-class HeldArrays:
-    """Arrays that are costly to make, held as long as there is room: what was not asked for longest goes
-    first, and is made again when it is needed. What is held must not be changed."""
-
-    def __init__(self, most_bytes: int) -> None:
-        self.most_bytes, self.bytes = most_bytes, 0
-        self._held: OrderedDict[Hashable, dict[str, Array]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: Hashable, make: Callable[[], dict[str, Array]]) -> dict[str, Array]:
-        """The arrays of a key, made if they are not held."""
-        with self._lock:
-            if key in self._held:
-                self._held.move_to_end(key)
-                return self._held[key]
-        made = make()
-        with self._lock:
-            if key not in self._held:
-                self._held[key] = made
-                self.bytes += _size(made)
-            while self.bytes > self.most_bytes and len(self._held) > 1:
-                self.bytes -= _size(self._held.popitem(last=False)[1])
-        return made
-
-
-def _size(arrays: Mapping[str, Array]) -> int:
-    return sum(a.nbytes for a in arrays.values())
-
-
-def _datasets(group: h5py.Group, head: str = "") -> Iterator[str]:
-    for name, item in group.items():
-        if hasattr(item, "shape"):
-            yield head + name
-        else:
-            yield from _datasets(item, f"{head}{name}/")
 
 
 def windows(lengths: Iterable[int], length: int) -> Array:

@@ -18,6 +18,7 @@ from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.learner import Minibatch, NewRows, TorchLearner
 from perdure.agents.networks.tensors import to_float
 from perdure.agents.strategies.base import Strategy
+from perdure.agents.strategies.drawn_ahead import DrawnAhead
 from perdure.agents.strategies.row_memory import Keep, PerTaskBuffer, RowFormat, rows_of
 from perdure.types import Array, State
 
@@ -40,7 +41,8 @@ class AGEM(Strategy):
         super().__init__(learner)
         check_ranges("agem", rows=(rows, 0, inf))
         self.rows, self.now = rows, 0
-        self.memory = PerTaskBuffer(quota, RowFormat(learner, keep, megabytes))
+        form = RowFormat(learner, keep, megabytes)
+        self.memory, self.ahead = PerTaskBuffer(quota, form), DrawnAhead(form)
 
     def begin(self) -> None:
         self.memory.begin(self.rng)
@@ -58,7 +60,11 @@ class AGEM(Strategy):
         optimizer = self.learner.optimizer
         present = optimizer.grads.clone()
         optimizer.zero_grad()
-        past = self.memory.draw(self.rows or self.now, self.rng, self.past)
+        past = self.ahead.draw(
+            self.rows or self.now,
+            self.tasks,
+            lambda n: self.memory.draw(n, self.rng, self.past),
+        )
         self.learner.loss(past)[0].backward()  # type: ignore[no-untyped-call]
         reference = optimizer.grads
         conflict = torch.dot(present, reference)
@@ -67,10 +73,11 @@ class AGEM(Strategy):
         reference.copy_(present)
 
     def state(self) -> dict[str, Array]:
-        return self.memory.state("memory")
+        return {**self.memory.state("memory"), **self.ahead.state("ahead")}
 
     def load(self, state: State) -> None:
         self.memory.load("memory", state)
+        self.ahead.load("ahead", state)
 
 
 strategy = AGEM

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 from perdure.agents.networks.checks import check_ranges
 from perdure.agents.networks.learner import Minibatch, NewRows, TorchLearner
 from perdure.agents.strategies.base import Strategy
+from perdure.agents.strategies.drawn_ahead import DrawnAhead
 from perdure.agents.strategies.row_memory import (
     Keep,
     PerTaskBuffer,
@@ -33,8 +34,8 @@ class Replay(Strategy):
     """Replays ``share`` rows of the past for every row of the present.
 
     Examples of a data set are kept as references into it (``keep="references"``), which take next to no
-    room, but learning waits while they are looked up. Who cannot ask the data again, or finds it slow, keeps
-    ``copies``, in their own type. ``megabytes`` bounds all that
+    room. They are drawn one minibatch ahead and looked up while the one before is learned from. Who cannot ask
+    the data again keeps ``copies``, in their own type. ``megabytes`` bounds all that
     is kept, if it is given; with ``quota``, the tasks share it. Transitions are always copied.
 
     The preset ``libero`` is LIBERO's ER: 1,000 sequences of each task, drawn uniformly (its code takes
@@ -62,6 +63,7 @@ class Replay(Strategy):
         form = RowFormat(learner, keep, megabytes)
         self.per_task = PerTaskBuffer(quota, form) if quota else None
         self.reservoir = Reservoir(memory, form)
+        self.ahead = DrawnAhead(form)
 
     def begin(self) -> None:
         if self.per_task is not None:
@@ -73,19 +75,23 @@ class Replay(Strategy):
 
     def extend(self, batch: Minibatch) -> Minibatch:
         rows = max(1, round(self.share * rows_of(batch)))
-        if self.per_task is not None and self.per_task.held(self.past):
-            return joined([batch, self.per_task.draw(rows, self.rng, self.past)])
-        if self.per_task is None and self.past and len(self.reservoir):
-            return joined([batch, self.reservoir.draw(rows, self.rng)])
-        return batch
+        tasks, reservoir = self.per_task, self.reservoir
+        if tasks is not None and tasks.held(self.past):
+            past = self.ahead.draw(rows, self.tasks, lambda n: tasks.draw(n, self.rng, self.past))
+        elif tasks is None and self.past and len(reservoir):
+            past = self.ahead.draw(rows, self.tasks, lambda n: reservoir.draw(n, self.rng))
+        else:
+            return batch
+        return joined([batch, past])
 
     def state(self) -> dict[str, Array]:
         kept = self.reservoir if self.per_task is None else self.per_task
-        return kept.state("memory")
+        return {**kept.state("memory"), **self.ahead.state("ahead")}
 
     def load(self, state: State) -> None:
         kept = self.reservoir if self.per_task is None else self.per_task
         kept.load("memory", state)
+        self.ahead.load("ahead", state)
 
 
 strategy = Replay

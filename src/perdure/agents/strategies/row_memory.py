@@ -70,15 +70,20 @@ class RowFormat:
         named = {f"inputs/{k}" if k else "inputs": v for k, v in inputs.items()}
         return {**where, **named, "targets": np.asarray(given.targets)[which]}
 
-    def unpack(self, columns: Mapping[str, Array]) -> Minibatch:
-        """Rows as the learner's loss takes them."""
+    def unpack(
+        self, columns: Mapping[str, Array], found: Mapping[int, Examples] | None = None
+    ) -> Minibatch:
+        """Rows as the learner's loss takes them; ``found`` are their examples by source, where they have been
+        looked up."""
         if "source" not in columns:
             return {name: to_tensor(v, self.device) for name, v in columns.items()}
         assert self.learner is not None
         parts, order = [], []
         for source in np.unique(columns["source"]):
             rows = np.flatnonzero(columns["source"] == source)
-            again = self.learner.minibatch(self._again(int(source), rows, columns))
+            known = (found or {}).get(int(source))
+            given = self._again(int(source), rows, columns) if known is None else known
+            again = self.learner.minibatch(given)
             told = {n: to_tensor(columns[n][rows], self.device) for n in TOLD if n in columns}
             parts.append({**again, **told})
             order.append(rows)
@@ -90,13 +95,14 @@ class RowFormat:
     def _again(self, source: int, rows: Array, columns: Mapping[str, Array]) -> Examples:
         index = columns["index"][rows]
         if "targets" not in columns:
-            return self._examples(source, index)
+            return self.examples(source, index)
         assert self.learner is not None
         kept = {k: v[rows] for k, v in columns.items() if k.startswith("inputs")}
         inputs = of_parts(self.learner.observation_space, kept, "inputs")
         return Examples(inputs, columns["targets"][rows], source, index)
 
-    def _examples(self, source: int, index: Array) -> Examples:
+    def examples(self, source: int, index: Array) -> Examples:
+        """Examples looked up again."""
         assert self.learner is not None and self.learner.setup.examples is not None
         return self.learner.setup.examples(source, index)
 
@@ -165,13 +171,17 @@ class Reservoir:
             for name, v in rows.items():
                 self._columns[name].write(slice(0, len(v)), v)
 
-    def draw(self, rows: int, rng: np.random.Generator) -> Minibatch:
-        """Rows drawn uniformly, with replacement."""
-        return self.at(rng.integers(len(self), size=rows))
+    def draw(self, rows: int, rng: np.random.Generator) -> list[dict[str, Array]]:
+        """Columns of rows drawn uniformly, with replacement; a single part."""
+        return [self.kept_at(rng.integers(len(self), size=rows))]
 
     def at(self, indices: Array) -> Minibatch:
         """The rows at these places."""
-        return self.form.unpack({name: v[indices] for name, v in self.columns.items()})
+        return self.form.unpack(self.kept_at(indices))
+
+    def kept_at(self, indices: Array) -> dict[str, Array]:
+        """What is kept at these places."""
+        return {name: v[indices] for name, v in self.columns.items()}
 
     def all(self) -> Minibatch:
         """Every row."""
@@ -227,19 +237,21 @@ class PerTaskBuffer:
         if self.tasks:
             self.tasks[-1].offer(rows, rng)
 
-    def draw(self, rows: int, rng: np.random.Generator, past: int | None = None) -> Minibatch:
-        """Rows drawn uniformly from those of the first ``past`` tasks, or of all."""
+    def draw(
+        self, rows: int, rng: np.random.Generator, past: int | None = None
+    ) -> list[dict[str, Array]]:
+        """Columns of rows drawn uniformly from those of the first ``past`` tasks, or of all; a part for each task
+        that some are of."""
         chosen = [t for t in self.tasks[:past] if len(t)]
         sizes = np.array([len(t) for t in chosen])
         which = rng.integers(sizes.sum(), size=rows)
         ends = np.cumsum(sizes)
         owner = np.searchsorted(ends, which, side="right")
-        parts = [
-            t.at(which[owner == k] - (ends[k] - sizes[k]))
+        return [
+            t.kept_at(which[owner == k] - (ends[k] - sizes[k]))
             for k, t in enumerate(chosen)
             if np.any(owner == k)
         ]
-        return joined(parts)
 
     def state(self, prefix: str) -> dict[str, Any]:
         """Every task's rows."""

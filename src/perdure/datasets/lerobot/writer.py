@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from perdure.arrays import Array
+from perdure.arrays import Array, all_finite
 from perdure.datasets.episodes import DatasetEpisode, new_folder
 from perdure.datasets.lerobot.layout import (
     CHUNK,
@@ -46,9 +46,20 @@ def write_lerobot(
 ) -> Path:
     """Write episodes as a new LeRobotDataset. They may come one after another: one at a time is held.
     With ``videos`` pictures become videos, which lose something; without, they are PNG."""
-    root = new_folder(out)
     if type(fps) is not int or fps < 1:
         raise StoreError(f"fps must be a whole number of at least 1, got {fps!r}")
+    with new_folder(out) as root:
+        _write(root, episodes, fps, robot_type, videos)
+    return Path(out)
+
+
+def _write(
+    root: Path,
+    episodes: Iterable[DatasetEpisode],
+    fps: int,
+    robot_type: str | None,
+    videos: bool,
+) -> None:
     features: dict[str, dict[str, Any]] = {}
     tasks: dict[str, int] = {}
     rows: list[dict[str, Any]] = []
@@ -57,6 +68,12 @@ def write_lerobot(
     try:
         for number, episode in enumerate(episodes):
             columns = columns_of(episode)
+            for name, array in columns.items():
+                if not all_finite(array):
+                    raise StoreError(
+                        f"episode {number}: {name} is not finite, and LeRobotDataset has statistics of it: leave "
+                        "out the episode or mend it"
+                    )
             mine = {n: feature(n, array, fps, videos) for n, array in columns.items()}
             if features and mine != features:
                 raise StoreError(
@@ -110,7 +127,6 @@ def write_lerobot(
             "features": {**features, **{n: index_feature(n) for n in INDICES}},
         },
     )
-    return root
 
 
 class _DataFiles:

@@ -37,7 +37,20 @@ def write_minari(
     may say: ``algorithm_name``, ``code_permalink``."""
     if data_format not in FORMATS:
         raise UnknownName("format of Minari's", data_format, FORMATS)
-    root = new_folder(out)
+    with new_folder(out) as root:
+        _write(root, episodes, observation_space, action_space, dataset_id, data_format, about)
+    return Path(out)
+
+
+def _write(
+    root: Path,
+    episodes: Iterable[DatasetEpisode],
+    observation_space: Spaced,
+    action_space: Spaced,
+    dataset_id: str,
+    data_format: str,
+    about: Mapping[str, str],
+) -> None:
     data, count, steps = root / "data", 0, 0
     data.mkdir()
     file = (
@@ -76,7 +89,6 @@ def write_minari(
         **about,
     }
     (data / "metadata.json").write_text(json.dumps(metadata), encoding="utf-8")
-    return root
 
 
 def _told(number: int, episode: DatasetEpisode) -> dict[str, Any]:

@@ -9,11 +9,11 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from perdure.errors import Interrupted, SpecError
-from perdure.pools import cores
+from perdure.pools import cores, data_room
 from perdure.run.child_processes import ChildProcesses, child_processes
 from perdure.run.crashes import crash_summary
 from perdure.run.executors.base import Report, check_count, check_patience
@@ -66,7 +66,11 @@ class Processes:
         workers = self.workers
         if self._all_cores:
             workers = max(1, workers // plan.eval_workers)
-        share = self.threads or max(1, cores() // max(1, min(workers, len(jobs))))
+        beside = max(1, min(workers, len(jobs)))
+        threads = self.threads or max(1, cores() // beside)
+        # A lifetime that was given some of the cores, as Ray does, has others beside it.
+        room = data_room(max(beside, cores() // threads)) // 1_000_000
+        share = {"PERDURE_THREADS": str(threads), "PERDURE_DATA_MB": str(room)}
         with child_processes() as children:
             self._run(plan, jobs, report, workers, share, children)
 
@@ -76,7 +80,7 @@ class Processes:
         jobs: Sequence[Job],
         report: Report,
         workers: int,
-        share: int,
+        share: Mapping[str, str],
         children: ChildProcesses,
     ) -> None:
         waiting = deque((job, 0) for job in jobs)
@@ -104,12 +108,13 @@ class Processes:
         finally:
             _stop(active)
 
-    def _start(self, plan: Plan, job: Job, share: int, children: ChildProcesses) -> _Worker:
+    def _start(
+        self, plan: Plan, job: Job, share: Mapping[str, str], children: ChildProcesses
+    ) -> _Worker:
         # One thread each: lifetimes are what runs in parallel, and results must not depend on
         # how many cores a machine has. Environments may use the cores that no lifetime needs:
         # theirs do not.
         threads = {f"{lib}_NUM_THREADS": "1" for lib in ("OMP", "MKL", "OPENBLAS", "NUMEXPR")}
-        threads["PERDURE_THREADS"] = str(share)
         output = WorkerOutput(self.tell)
         known = {**children.environment, "PERDURE_PARENT": str(os.getpid())}
         process = subprocess.Popen(
@@ -117,7 +122,7 @@ class Processes:
             stdin=subprocess.DEVNULL,
             stdout=output.fd,
             stderr=output.fd,
-            env={**threads, **os.environ, **known},
+            env={**threads, **share, **os.environ, **known},
             start_new_session=True,
         )
         children.started(process.pid)

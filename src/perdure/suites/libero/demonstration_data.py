@@ -12,13 +12,15 @@ from __future__ import annotations
 import dataclasses
 import functools
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from perdure.errors import CurriculumError, EnvironmentFault, PerdureError
-from perdure.suites._demonstrations import DemonstrationFile, HeldArrays, windows
+from perdure.suites._demonstrations import DemonstrationFile, windows
+from perdure.suites._held_arrays import HeldArrays
 from perdure.suites.libero.bddl import parse
 from perdure.suites.libero.camera import turned
 from perdure.suites.libero.demonstrations import PICTURES, file_of
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
 HELD_OUT = 10
 """Every tenth demonstration is held out."""
-HELD = HeldArrays(1 << 30)
+HELD = HeldArrays()
 """What was read of demonstrations: tasks are learned in several blocks, and looked up again later."""
 ARM = slice(1, 8)
 """Where a stored state has the arm's joints: after the time, before the fingers and everything else."""
@@ -72,6 +74,7 @@ class Demonstrations:
         self.settings, self.batch_size = chosen, chosen.batch_size
         self.file = DemonstrationFile(path_of(task))
         check_task(self.file, self.problem)
+        self.file.check_numbers()
         held = [k % HELD_OUT == HELD_OUT - 1 for k in range(len(self.file.names))]
         self.names = [n for n, h in zip(self.file.names, held, strict=True) if h != learning]
         if not self.names:
@@ -87,6 +90,8 @@ class Demonstrations:
         self.firsts = np.cumsum(self.lengths) - self.lengths
         """The first row of each demonstration, where all of them lie below each other."""
         self.windows = windows(self.lengths, chosen.sequence)
+        found = self.file.path.stat()
+        self._version = (str(self.file.path.resolve()), found.st_size, found.st_mtime_ns)
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -98,13 +103,10 @@ class Demonstrations:
         demo, begin = self.windows[indices].T
         steps = np.minimum(begin[:, None] + np.arange(length), self.lengths[demo][:, None] - 1)
         with self._lock:
-            numbers = HELD.get((*self._key("numbers"), tuple(self.names)), self._all_numbers)
+            numbers = self._numbers
             inputs = {
                 f"{camera}_image": np.stack(
-                    [
-                        self._pictures(camera, int(d))[rows]
-                        for d, rows in zip(demo, steps, strict=True)
-                    ]
+                    [self._pictures(camera, int(d), s) for d, s in zip(demo, steps, strict=True)]
                 )
                 for camera in self.settings.cameras
             }
@@ -115,23 +117,22 @@ class Demonstrations:
             inputs, targets = {n: a[:, 0] for n, a in inputs.items()}, targets[:, 0]
         return Examples(inputs, targets)
 
-    def _key(self, what: str) -> tuple[object, ...]:
-        """What an array that is held depends on."""
-        chosen, found = self.settings, self.file.path.stat()
-        file = (str(self.file.path.resolve()), found.st_size, found.st_mtime_ns)
-        if what == "numbers":
-            return (*file, what, chosen.look, chosen.pairing, chosen.proprioception, chosen.objects)
-        return (*file, what, chosen.size, chosen.orientation)
+    def _pictures(self, camera: str, demo: int, steps: Array) -> Array:
+        """Pictures of some steps of a demonstration, as the task shows them. All of it are held where there is
+        room; else those are read that are needed."""
+        chosen, count = self.settings, int(self.lengths[demo])
+        key = (*self._version, camera, chosen.size, chosen.orientation, self.names[demo])
+        size = count * 3 * chosen.size**2
+        held = HELD.get_if_room(key, size, lambda: {"": self._read(camera, demo, 0, count)})
+        first = 0 if held is not None else int(steps[0])
+        read = self._read(camera, demo, first, int(steps[-1]) + 1) if held is None else held[""]
+        wanted: Array = read[steps - first]
+        return wanted
 
-    def _pictures(self, camera: str, demo: int) -> Array:
-        """All pictures of a demonstration, as the task shows them."""
-        made = HELD.get(
-            (*self._key(camera), self.names[demo]), lambda: {"": self._turned(camera, demo)}
-        )
-        return made[""]
-
-    def _turned(self, camera: str, demo: int) -> Array:
-        pictures = self.file.data[f"{self.names[demo]}/{_dataset(camera)}"][: self.lengths[demo]]
+    def _read(self, camera: str, demo: int, first: int, end: int) -> Array:
+        name = self.names[demo]
+        with self.file.reading(name):
+            pictures = self.file.data[f"{name}/{_dataset(camera)}"][first:end]
         return np.array([turned(p, self.settings.orientation) for p in pictures])
 
     def _check_pictures(self, demo: str) -> None:
@@ -147,11 +148,20 @@ class Demonstrations:
                     f"{self.file.path} has no pictures of {camera}: {fix}, or make it again by perdure demos "
                     f"with --cameras {','.join(chosen.cameras)}"
                 )
-            size = group[_dataset(camera)].shape[1]
+            rows, size = group[_dataset(camera)].shape[:2]
+            if rows != len(group["actions"]):
+                raise self.file.fault(f"is damaged: {demo} has {rows} pictures of {camera}")
             if size != chosen.size:
                 raise EnvironmentFault(
                     f"{self.file.path}: pictures have {size} pixels, the task {chosen.size}: set size={size}"
                 )
+
+    @functools.cached_property
+    def _numbers(self) -> Mapping[str, Array]:
+        """Actions and numbers of all steps, held for when the data are opened again."""
+        chosen = self.settings
+        how = (chosen.look, chosen.pairing, chosen.proprioception, chosen.objects)
+        return HELD.get((*self._version, *how, tuple(self.names)), self._all_numbers)
 
     def _all_numbers(self) -> dict[str, Array]:
         """Actions and numbers of all steps of all demonstrations, below each other."""
@@ -160,16 +170,18 @@ class Demonstrations:
         seen: list[dict[str, Array]] = []
         actions: list[Array] = []
         for name, late, steps in zip(self.names, self.lags, self.lengths, strict=True):
-            group = self.file.data[name]
-            states, wanted = group["states"][late:], self.simulation.state_size
+            with self.file.reading(name):
+                group = self.file.data[name]
+                states, taken = group["states"][late:], group["actions"][()].astype(np.float32)
+            wanted = self.simulation.state_size
             if states.shape[1] != wanted:
                 raise EnvironmentFault(
                     f"{self.file.path}: the states of {name} have {states.shape[1]} numbers, those of "
                     f"{self.task.name} have {wanted}: it is of another scene"
                 )
-            seen += [self._numbers(np.asarray(state, np.float64)) for state in states]
+            seen += [self._seen(np.asarray(state, np.float64)) for state in states]
             first = late if self.settings.pairing == "next" else 0
-            actions.append(group["actions"][first : first + steps].astype(np.float32))
+            actions.append(taken[first : first + steps])
         numbers = {n: np.array([s[n] for s in seen]) for n in seen[0]}
         return {"actions": np.concatenate(actions), **numbers}
 
@@ -180,7 +192,7 @@ class Demonstrations:
         made.reset(0)
         return made
 
-    def _numbers(self, state: Array) -> dict[str, Array]:
+    def _seen(self, state: Array) -> dict[str, Array]:
         simulation = self.simulation
         simulation.set_state(state)
         assert simulation.reading is not None
