@@ -333,7 +333,7 @@ def test_a_class_name_means_one_thing():
 
 MOST_PARAMETERS = 8
 USERS_PARAMETERS = {
-    "cli/measuring.py compare", "suites/libero/lifelong.py lifelong",
+    "suites/libero/lifelong.py lifelong",
     "suites/metaworld/protocols.py mt", "suites/metaworld/protocols.py ml1",
     "suites/metaworld/protocols.py online", "suites/metaworld/protocols.py protocol",
     "suites/openloris/protocols.py single_factor", "suites/openloris/protocols.py sequential",

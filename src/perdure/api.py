@@ -37,7 +37,7 @@ from perdure.errors import (
 )
 from perdure.measure.compare import Family
 from perdure.measure.results import Results
-from perdure.measure.runs import compared, measured
+from perdure.measure.runs import MeasureOptions, compared, measured
 from perdure.registry import metrics_named
 from perdure.run.experiment import execute, prepare
 from perdure.run.lifetime import Outcome
@@ -295,7 +295,7 @@ class Run(stored.Run):
         """
         _check("measure", options, preset)
         chosen = [*names, *([metrics] if isinstance(metrics, str) else metrics)]
-        results = measured([self.path], preset, ste, chosen, options, metrics_named)
+        results = measured([self.path], MeasureOptions(preset, ste, chosen, options), metrics_named)
         _whole(results, partial)
         return Measurement(results)
 
@@ -318,8 +318,9 @@ class Run(stored.Run):
             *(getattr(other, "path", None) or place(str(other)) for other in others),
         ]
         names = [metrics] if isinstance(metrics, str) else metrics
+        how = MeasureOptions(preset, ste, names, options)
         results, family, better = compared(
-            paths, preset, ste, names, baseline, anyway, options, metrics_named
+            paths, how, metrics_named, baseline=baseline, anyway=anyway
         )
         _whole(results, partial)
         assert family is not None

@@ -8,7 +8,7 @@ from typing import Any
 
 from perdure.cli.terminal import lacking, remark, say, tell
 from perdure.errors import StoreError
-from perdure.measure.runs import compared, measured
+from perdure.measure.runs import MeasureOptions, compared, measured
 from perdure.registry import metrics_named
 from perdure.show.measured import (
     estimates_table,
@@ -23,15 +23,12 @@ from perdure.show.measured import (
 
 def measure(
     path: Path,
-    preset: str,
-    ste: Sequence[str],
-    names: Sequence[str],
-    flags: Mapping[str, Any],
+    how: MeasureOptions,
     json_file: Path | None,
     partial: bool = False,
 ) -> int:
     """Measure, print a table, write JSON."""
-    results = measured([path], preset, ste, names, flags, metrics_named, progress=progress_line)
+    results = measured([path], how, metrics_named, progress=progress_line)
     if results.lifetimes:
         scores_table(results).show()
         _tell_protocols(results.protocols)
@@ -61,19 +58,16 @@ def _tell_protocols(protocols: Mapping[str, str]) -> None:
 
 def compare(
     paths: Sequence[Path],
-    preset: str,
-    ste: Sequence[str],
-    names: Sequence[str],
+    how: MeasureOptions,
     baseline: str | None,
     anyway: bool,
-    flags: Mapping[str, Any],
     json_file: Path | None,
     partial: bool = False,
     every: bool = False,
 ) -> int:
     """A verdict, agents × metrics with intervals, and the differences that hold after correction."""
     results, family, better = compared(
-        paths, preset, ste, names, baseline, anyway, flags, metrics_named, progress=progress_line
+        paths, how, metrics_named, baseline=baseline, anyway=anyway, progress=progress_line
     )
     code = lacking(results.failed, partial)
     if family is None:

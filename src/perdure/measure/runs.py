@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,23 +25,34 @@ RARELY = 200_000
 """New objects before garbage is looked for."""
 
 
+@dataclass(frozen=True)
+class MeasureOptions:
+    """What is measured, and how."""
+
+    preset: str = "paper"
+    ste: Sequence[str] = ()
+    """Single-task experts: logs or runs."""
+    names: Sequence[str] = ()
+    """Metrics; all where there are none."""
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    """Options of a preset; None is its default."""
+
+
 def measured(
     paths: Sequence[Path],
-    preset: str,
-    ste: Sequence[str],
-    names: Sequence[str],
-    flags: Mapping[str, Any],
+    how: MeasureOptions,
     choose: Choose,
     *,
     same_curriculum: bool = False,
     progress: Callable[[int], Advance | None] | None = None,
 ) -> Results:
     """The scores of all lifetimes of some runs. ``progress`` is told how many there are."""
-    given = {k: v for k, v in flags.items() if v is not None}
+    preset, names = how.preset, how.names
+    given = {k: v for k, v in how.flags.items() if v is not None}
     name = given.get("perf_measure")
     read = None if preset == "reference" and name == "reward" else name
     with _little_garbage():
-        found = sources.merge([sources.find(p, ste, read) for p in paths])
+        found = sources.merge([sources.find(p, how.ste, read) for p in paths])
         if same_curriculum:
             sources.refuse_different(found)
         advance = None if progress is None else progress(len(found.sources))
@@ -61,22 +72,19 @@ def measured(
 
 def compared(
     paths: Sequence[Path],
-    preset: str,
-    ste: Sequence[str],
-    names: Sequence[str],
-    baseline: str | None,
-    anyway: bool,
-    flags: Mapping[str, Any],
+    how: MeasureOptions,
     choose: Choose,
     *,
+    baseline: str | None = None,
+    anyway: bool = False,
     progress: Callable[[int], Advance | None] | None = None,
 ) -> tuple[Results, Family | None, dict[str, str]]:
     """The results, the comparisons if there are any, and which way each metric is better."""
-    asked = names or ([] if preset == "paper" else CORE)
+    asked = how.names or ([] if how.preset == "paper" else CORE)
     results = measured(
-        paths, preset, ste, asked, flags, choose, same_curriculum=not anyway, progress=progress
+        paths, replace(how, names=asked), choose, same_curriculum=not anyway, progress=progress
     )
-    chosen = choose(names or results.leading or results.headline or CORE)
+    chosen = choose(how.names or results.leading or results.headline or CORE)
     better: dict[str, str] = {m.name: m.better for m in chosen}
     if not results.lifetimes:
         return results, None, better

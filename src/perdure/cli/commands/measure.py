@@ -64,8 +64,10 @@ def measure(
     """
     one_thread()
     from perdure.cli import measuring
+    from perdure.measure.runs import MeasureOptions
 
-    sys.exit(measuring.measure(folder, preset, ste, names, flags, json_file, partial))
+    how = MeasureOptions(preset, ste, names, flags)
+    sys.exit(measuring.measure(folder, how, json_file, partial))
 
 
 @main.command()
@@ -90,11 +92,10 @@ def compare(
     """Compare agents over their lifetimes: a verdict, intervals, corrected significance."""
     one_thread()
     from perdure.cli import measuring
+    from perdure.measure.runs import MeasureOptions
 
-    code = measuring.compare(
-        folders, preset, ste, names, baseline, anyway, flags, json_file, partial, every
-    )
-    sys.exit(code)
+    how = MeasureOptions(preset, ste, names, flags)
+    sys.exit(measuring.compare(folders, how, baseline, anyway, json_file, partial, every))
 
 
 @main.command()
