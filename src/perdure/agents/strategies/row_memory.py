@@ -81,8 +81,9 @@ class RowFormat:
         parts, order = [], []
         for source in np.unique(columns["source"]):
             rows = np.flatnonzero(columns["source"] == source)
-            known = (found or {}).get(int(source))
-            given = self._again(int(source), rows, columns) if known is None else known
+            given = None if found is None else found.get(int(source))
+            if given is None:
+                given = self._again(int(source), rows, columns)
             again = self.learner.minibatch(given)
             told = {n: to_tensor(columns[n][rows], self.device) for n in TOLD if n in columns}
             parts.append({**again, **told})
