@@ -47,6 +47,8 @@ class Agent(ABC):
     """Whether it learns from trials of several episodes alone; nobody is advised to take it."""
     least_trial: int = 1
     """How many episodes a trial has at least that it can learn from; planning refuses curricula of shorter ones."""
+    least_shots: int = 1
+    """How many episodes of a trial it needs to adapt; planning refuses curricula whose adapt blocks give fewer."""
 
     resources: ClassVar[Mapping[str, float]] = {}
     """What a lifetime needs where a cluster places it: ``cpus`` (1), ``gpus`` (0), ``memory`` in bytes."""

@@ -152,7 +152,8 @@ class MAMLAgent(TorchAgent):
         self.stage: Array = np.zeros(slots, np.int64)
         """Times it has adapted."""
         self.meta_training: Array = np.zeros(slots, bool)
-        self.least_trial = s.shots * s.inner_steps + 1
+        self.least_shots = s.shots * s.inner_steps
+        self.least_trial = self.least_shots + 1
         self.updated = False
         """Whether the present block was learned from."""
         size = sum(w.numel() for w in self.weights)
@@ -208,7 +209,7 @@ class MAMLAgent(TorchAgent):
             self.trials.append(columns)
         elif whole:
             raise AgentFault(
-                f"maml adapts to {self.least_trial - 1} episodes of a trial and learns from "
+                f"maml adapts to {self.least_shots} episodes of a trial and learns from "
                 f"those after them, but a trial had {self.episodes[slot]}: give it trials of at least "
                 f"{self.least_trial} (trial=… of the curriculum), or fewer shots"
             )
