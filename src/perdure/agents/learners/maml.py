@@ -59,7 +59,7 @@ class MAMLSettings(TorchSettings):
     shots: int = 10
     tasks: int = 20
     gamma: float = 0.99
-    lam: float = 0.95
+    lam: float = 1.0
     outer: Literal["ppo", "trpo"] = "ppo"
     lr: float = 1e-3
     epochs: int = 5
@@ -110,12 +110,13 @@ class MAMLAgent(TorchAgent):
         "would not pass; use it with rl2 or ppo"
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "newer": {"inner_lr": 0.1, "outer": "trpo", "lam": 1.0, "hidden": (512, 512), "std": 1.0},
-        "garage": {"inner_lr": 0.1, "outer": "trpo", "lam": 1.0, "hidden": (100, 100)},
+        "newer": {"inner_lr": 0.1, "outer": "trpo", "hidden": (512, 512), "std": 1.0},
+        "garage": {"inner_lr": 0.1, "outer": "trpo", "hidden": (100, 100)},
         "quick": {
             "inner_lr": 0.1,
             "shots": 5,
             "gamma": 0.95,
+            "lam": 0.95,
             "lr": 3e-3,
             "hidden": (32, 32),
             "std": 0.5,
