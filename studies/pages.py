@@ -150,12 +150,17 @@ def errors(page: Page, run: Path, *metrics: str) -> str:
 
 
 def table(page: Page, run: Path, *metrics: str, cell: Callable[..., str] = cell) -> str:
-    """Agents × metrics."""
+    """Agents × metrics. Where a score is undefined in some lifetimes, it says of how many it is."""
     found = measured(run, metrics).table()
     rows = []
     for agent in agents_of(run):
         values = [list(found.get(m, {}).get(agent, {}).values()) for m in metrics]
-        rows.append([agent, *(cell(v) for v in values), str(max(map(len, values), default=0))])
+        lives = max(map(len, values), default=0)
+        counts = [sum(not isnan(v) for v in vs) for vs in values]
+        cells = [
+            cell(v) + f" (n = {n})" * (0 < n < lives) for v, n in zip(values, counts, strict=True)
+        ]
+        rows.append([agent, *cells, str(lives)])
     return grid(["agent", *metrics, "lifetimes"], rows)
 
 

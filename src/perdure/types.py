@@ -476,6 +476,8 @@ class Setup:
     """By which the curriculum evaluates, where that has a name: how a policy is to be spoken to."""
     shown_tasks: tuple[Task, ...] = ()
     """The tasks behind those ids, with their parameters."""
+    least_trial: int | None = None
+    """How many episodes the trials have at least that are learned from; None: not known."""
 
 
 def _no_progress() -> float:
