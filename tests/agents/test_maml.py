@@ -6,6 +6,7 @@ import pytest
 import torch
 from gymnasium import spaces
 
+from perdure.agents.learners import maml
 from perdure.agents.learners.maml import MAMLAgent
 from perdure.agents.networks import products
 from perdure.agents.networks.adaptable import _padded, rows_at
@@ -167,6 +168,22 @@ def test_episodes_of_many_lengths_are_padded_to_few():
     ]
     wider = flat_gradient(agent.objective(more), agent.weights)
     assert wider.numpy() == pytest.approx(found.numpy(), rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("actions", [BOX, ARMS], ids=["box", "discrete"])
+def test_threads_change_nothing(actions, monkeypatch):
+    """Groups of tasks are computed side by side, and added up in their order."""
+    monkeypatch.setattr(maml, "CACHE", 1)
+    ends = []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("PERDURE_THREADS", threads)
+        agent = agent_of(actions, tasks=9)
+        for seed in range(3):
+            play(agent, 4, seed=seed)
+        stages_of(agent)
+        said = agent.update()
+        ends.append((said, [w.detach().numpy().tobytes() for w in agent.weights]))
+    assert ends[0] == ends[1]
 
 
 @pytest.mark.parametrize("outer", ["ppo", "trpo"])

@@ -27,9 +27,10 @@ from perdure.agents.networks.meta_gradient import outer_gradient
 from perdure.agents.networks.policies import policy_for
 from perdure.agents.networks.products import products
 from perdure.agents.networks.settings import Ranges, TorchSettings
-from perdure.agents.networks.tensors import CACHE, to_array, to_float, to_tensor
+from perdure.agents.networks.tensors import CACHE, CPU, to_array, to_float, to_tensor
 from perdure.agents.networks.trust_region import natural_step
 from perdure.errors import AgentFault, SpecError
+from perdure.pools import thread_map
 from perdure.spaces import FLAT, POLICIES
 from perdure.specs import takes_fields
 from perdure.types import Array, Batch, Context, Measures, Setup, State
@@ -350,10 +351,18 @@ class MAMLAgent(TorchAgent):
         at_once = max(1, room // (rows * max(self.settings.hidden)))
         self.optimizer.zero_grad()
         total = 0.0
-        with self._products(stages):
-            for first in range(0, tasks, at_once):
-                some = [{n: v[first : first + at_once] for n, v in s.items()} for s in stages]
-                total += self._ascend(some) / tasks
+        groups = [
+            [{n: v[first : first + at_once] for n, v in s.items()} for s in stages]
+            for first in range(0, tasks, at_once)
+        ]
+        apart = len(groups) if self.written_out and self.device == CPU else 1
+        with self._products(stages), thread_map(apart) as map_each:
+            # Gradients are added in the order of the groups, whoever computed them.
+            for value, found in map_each(self._gradient, groups):
+                total += to_float(value) / tasks
+                for w, g in zip(self.weights, found, strict=True):
+                    assert w.grad is not None
+                    w.grad += g
         for w in self.weights:
             assert w.grad is not None
             w.grad.div_(-tasks)
@@ -364,20 +373,13 @@ class MAMLAgent(TorchAgent):
         """Each task's rows pass through weights of their own."""
         return products(stages[-1]["log_prob"].shape[1] * max(w.numel() for w in self.weights))
 
-    def _ascend(self, stages: Sequence[Minibatch]) -> float:
-        """Add the objective's gradient, summed over tasks, to what the weights have of it; the same sum of the
-        objective."""
-        s = self.settings
+    def _gradient(self, stages: Sequence[Minibatch]) -> tuple[Tensor, Sequence[Tensor]]:
+        """The objective, summed over tasks, and its gradient."""
         if not self.written_out:
             value = self.objective(stages) * len(stages[0]["obs"])
-            value.backward()  # type: ignore[no-untyped-call]
-            return to_float(value)
+            return value.detach(), torch.autograd.grad(value, self.weights)
         with torch.no_grad():
-            value, found = outer_gradient(self.weights, stages, s.inner_lr, s.clip)
-            for w, g in zip(self.weights, found, strict=True):
-                assert w.grad is not None
-                w.grad += g
-        return to_float(value)
+            return outer_gradient(self.weights, stages, self.settings.inner_lr, self.settings.clip)
 
     def predict(self, batch: Minibatch) -> Tensor:
         """What the policy says that all trials begin with."""
