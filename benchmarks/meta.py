@@ -18,17 +18,16 @@ import time
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
 from gymnasium import spaces
+from meta_loops import STEPS, table
 from publish import publish
 from torch import nn
 from torch.distributions import Normal
 from torch.func import functional_call
 
-import perdure
 from perdure.agents.learners.maml import MAMLAgent, MAMLSettings
 from perdure.agents.learners.rl2 import RL2Agent
 from perdure.agents.networks.products import ENOUGH, onednn_is_quicker, products
@@ -38,11 +37,12 @@ from perdure.types import Setup
 sys.path[:] = [p for p in sys.path if Path(p).resolve() != Path(__file__).parent]
 ROUNDS = 5
 ASKED = 2.0
+"""Times the plain loop's pace."""
 LIBRARY = {
     True: "Large products of ours are made by oneDNN, which on this processor takes half the time of MKL, torch's default and the plain loops', and rounds no more (`agents/networks/products.py`).",
-    False: "Both sides have torch's default library for products: this processor is none on which another is known to be quicker. Where one is (of AMD, with AVX-512), MAML's update at ML1's size was 2.6 and RL²'s 2.2 times as quick as the plain loop's; with the default 1.5 and 1.9.",
+    False: "Both sides have torch's default library for products: this processor is none on which another is known to be quicker. Where one is (of AMD, with AVX-512), MAML's update at ML1's size was 2.3 and RL²'s 2.1 times as quick as the plain loop's; with the default 1.5 and 1.9.",
 }
-"""Times the plain loop's pace."""
+"""What the page says of products, by whether there is a quicker library here."""
 SEEN, ACTIONS = 39, 4
 
 
@@ -326,64 +326,6 @@ def compare(rounds):
     return found
 
 
-# Whole meta-training.
-
-LOOPS = {
-    "rl2": "rl2,trials=4,sequence=250,batch=8",
-    "maml": "maml,tasks=4,shots=2",
-    "pearl": "pearl,start=400,rate=0.2,hidden=[128,128],encoder=[64,64]",
-}
-
-
-def clock(owner, name, spent):
-    """Add the wall time of a method to ``spent``, without what is measured inside it."""
-    method = getattr(owner, name)
-
-    def timed(self, *args, **more):
-        began, inside = time.perf_counter(), spent["inside"]
-        try:
-            return method(self, *args, **more)
-        finally:
-            took = time.perf_counter() - began
-            spent[name] = spent.get(name, 0.0) + took - (spent["inside"] - inside)
-            spent["inside"] = inside + took
-
-    setattr(owner, name, timed)
-    return lambda: setattr(owner, name, method)
-
-
-def whole(steps):
-    """For each learner: environment steps a second of the clock, CPU seconds a second, and shares of time."""
-    from perdure import registry
-    from perdure.suites.metaworld.env import BatchedSawyer
-
-    lines = []
-    for name, spec in LOOPS.items():
-        kind = registry.load("agents", name)
-        spent = {"inside": 0.0}
-        undo = [
-            clock(kind, "act", spent),
-            clock(kind, "update", spent),
-            clock(BatchedSawyer, "step", spent),
-        ]
-        with TemporaryDirectory() as folder:
-            wall, cpu = time.perf_counter(), time.process_time()
-            perdure.experiment(
-                f"metaworld/ml1,task=reach,steps={steps},trial=4,shots=2,horizon=100,rounds=1",
-                [spec],
-                out=folder,
-                executor="serial",
-                envs=8,
-            )
-            wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-        for back in undo:
-            back()
-        shares = {part: spent.get(part, 0.0) / wall for part in ("step", "act", "update")}
-        lines.append((name, steps / wall, cpu / wall, shares))
-        print(lines[-1], flush=True)
-    return lines
-
-
 def ratio_of(best):
     """Ours to the plain loop."""
     return best["plain"] / best["ours"]
@@ -403,7 +345,7 @@ def goal(method, size, best):
 
 
 def main(rounds):
-    compared, loops = compare(rounds), whole(16000)
+    compared, loops = compare(rounds), table()
     lines = [
         "# Meta-learners: updates and whole meta-training",
         "",
@@ -416,14 +358,9 @@ def main(rounds):
             for method, size, best in compared
         ),
         "",
-        "ML1 reach, 16,000 steps of 8 environments, evaluation and adaptation included. A lifetime keeps one core busy; `perdure run` lives two side by side on two cores, so that none is idle:",
+        f"One lifetime on ML1's reach: {STEPS:,} steps of 8 environments in learn blocks, and then 10 test goals, which one environment steps: episodes before adapting, to adapt in and after it. The second core is there for physics, and for torch in PEARL (`threads=2`); `perdure run` lives two lifetimes side by side, each on one. Shares are of meta-training's time:",
         "",
-        "| learner | steps a second | CPU-seconds a second | stepping | acting | updates | the rest |",
-        "|---|---:|---:|---:|---:|---:|---:|",
-        *(
-            f"| {name} | {pace:.0f} | {busy:.2f} | {100 * s['step']:.0f} % | {100 * s['act']:.0f} % | {100 * s['update']:.0f} % | {100 * (1 - sum(s.values())):.0f} % |"
-            for name, pace, busy, s in loops
-        ),
+        *loops,
     ]
     # What no update reaches by torch's default library, by much or by little.
     known = [f for f in compared if f[1] is SIZES[-1] and not onednn_is_quicker()]

@@ -151,14 +151,17 @@ def errors(page: Page, run: Path, *metrics: str) -> str:
 
 
 def table(page: Page, run: Path, *metrics: str, with_error: bool = False) -> str:
-    """Agents × metrics."""
+    """Agents × metrics. Where a score is undefined in some lifetimes, it says of how many it is."""
     results = measured(run, metrics)
     found, limits = results.table(), [results.bounds.get(m) for m in metrics]
     rows = []
     for agent in agents_of(run):
         values = [list(found.get(m, {}).get(agent, {}).values()) for m in metrics]
-        cells = map(cell_with_error, values, limits) if with_error else map(cell, values)
-        rows.append([agent, *cells, str(max(map(len, values), default=0))])
+        lives = max(map(len, values), default=0)
+        counts = [sum(not isnan(v) for v in vs) for vs in values]
+        made = map(cell_with_error, values, limits) if with_error else map(cell, values)
+        cells = [c + f" (n = {n})" * (0 < n < lives) for c, n in zip(made, counts, strict=True)]
+        rows.append([agent, *cells, str(lives)])
     return grid(["agent", *metrics, "lifetimes"], rows)
 
 

@@ -13,7 +13,7 @@ import perdure
 
 ROOT = Path(perdure.__file__).parent
 RANK = {
-    "errors": 0, "arrays": 0, "relayed": 0.5, "pythonpath": 0, "spaces": 0.5, "parameters": 0, "pools": 0.5, "padding": 1, "names": 1, "protocol": 1, "cache": 1, "types": 2,
+    "errors": 0, "arrays": 0, "relayed": 0.5, "pythonpath": 0, "spaces": 0.5, "parameters": 0, "pools": 1, "padding": 1, "names": 1, "protocol": 1, "cache": 1, "types": 2,
     "seeds": 2, "specs": 2, "agent": 3, "own_files": 3, "suite": 3.5, "wrappers": 4, "registry": 5, "curricula": 5.5,
     "shared_spaces": 6, "policies": 6, "datasets": 6.5, "suites": 7, "agents": 7, "store": 8, "run": 9, "measure": 10, "show": 11,
     "testing": 12, "tuning": 12, "cli": 13, "api": 14,

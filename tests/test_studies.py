@@ -115,6 +115,12 @@ def test_tables_of_metrics_and_tasks(pages, run, tmp_path):
     text = filled(pages, tmp_path, "errors tiny openloris.bwt")
     assert "| naive | 0.30 ± 0.10 [0.01, 0.94] | 2 |" in text
     assert "| ewc | 0.50 | 1 |" in text
+    # A lifetime that learned nothing has nothing to forget, so its agent's mean is of one lifetime fewer.
+    write_lifetime(run / "naive/2", turns([[0.0, 0.0], [0.0, 0.0]]), "naive", 2)
+    text = filled(pages, tmp_path, "table tiny gem.acc summary.forgetting")
+    assert re.search(
+        r"\| naive \| [^(|]+ \| [^|]+ \(n = 2\) \| 3 \|\n\| ewc \| [^(|]+\| [^(|]+\|", text
+    )
     text = filled(pages, tmp_path, "ends tiny accuracy")
     assert "| agent | a | b | mean |" in text
     assert "| ewc | 0.50 → 0.50 | 0.30 | 0.40 |" in text

@@ -44,12 +44,14 @@ class Agent(ABC):
     needs_rewards: ClassVar[bool] = False
     """Whether it must be shown rewards where it learns; planning refuses a curriculum that hides them there."""
     needs_trials: ClassVar[bool] = False
-    """Whether it learns from trials of several episodes alone; nobody is advised to take it."""
+    """Whether it learns from trials of several episodes alone; it is advised only where there are some."""
     least_trial: int = 1
     """How many episodes a trial has at least that it can learn from; planning refuses curricula of shorter ones."""
     least_sequence: int = 1
     """How many steps a sequence of data has at least that it can learn from; planning refuses tasks of shorter ones
     (their parameter ``sequence``)."""
+    least_shots: int = 1
+    """How many episodes of a trial it needs to adapt; planning refuses curricula whose adapt blocks give fewer."""
 
     resources: ClassVar[Mapping[str, float]] = {}
     """What a lifetime needs where a cluster places it: ``cpus`` (1), ``gpus`` (0), ``memory`` in bytes."""

@@ -1,15 +1,17 @@
-"""Worker processes for work that is cut into pieces: new ones, that do not outlive who started them."""
+"""Worker processes for work that is cut into pieces: new ones, that do not outlive who started them; and threads."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import threading
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
+from perdure.errors import SpecError
 from perdure.pythonpath import from_safe_path
 
 
@@ -25,6 +27,28 @@ def data_room(sharers: int = 1) -> int:
     with suppress(OSError, ValueError):  # No container, or one without a limit ("max").
         memory = min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text()))
     return max(memory // 8, 1 << 30) // max(1, sharers)
+
+
+def threads() -> int:
+    """How many threads of this process may compute at a time: ``PERDURE_THREADS``, or as many as it may use cores."""
+    text = os.environ.get("PERDURE_THREADS")
+    if text is None:
+        return cores()
+    if not text.isdecimal() or int(text) < 1:
+        raise SpecError(f"PERDURE_THREADS must be a whole number of at least 1, got {text!r}")
+    return int(text)
+
+
+@contextmanager
+def thread_map(pieces: int) -> Iterator[Callable[..., Iterator[Any]]]:
+    """What stands for ``map`` over so many pieces that hold no Python lock: with threads, if there may be several.
+    Results come in order."""
+    count = min(threads(), pieces)
+    if count < 2:
+        yield map
+        return
+    with ThreadPoolExecutor(count) as pool:
+        yield pool.map
 
 
 @contextmanager

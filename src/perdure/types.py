@@ -368,6 +368,8 @@ class Curriculum:
     least_trial: int | None = None
     """How many episodes the trials have at least that are learned from; counted from the blocks unless they
     are generated. None: not known."""
+    least_shots: int | None = None
+    """The same of the trials of adapt blocks: of how many episodes of a task one adapts to it."""
     width: int = 1
     """The most exposures side by side; counted from the blocks unless they are generated."""
     about: str = ""
@@ -395,9 +397,10 @@ class Curriculum:
                     "one says it with 'shown'"
                 )
             object.__setattr__(self, "tasks", distinct_tasks(every))
-            learned = [e for b in self.fixed if b.kind == "learn" for e in b.exposures]
-            least = min((e.episodes_per_trial for e in learned if not e.on_data), default=None)
-            object.__setattr__(self, "least_trial", least)
+            for attr, kind in (("least_trial", "learn"), ("least_shots", "adapt")):
+                driven = (e for b in self.fixed if b.kind == kind for e in b.exposures)
+                least = min((e.episodes_per_trial for e in driven if not e.on_data), default=None)
+                object.__setattr__(self, attr, least)
             object.__setattr__(self, "width", max(b.width for b in self.fixed))
         elif self.blocks:
             raise CurriculumError(f"curriculum {self.name}: give blocks or generate, not both")
@@ -526,6 +529,8 @@ class Setup:
     """By which the curriculum evaluates, where that has a name: how a policy is to be spoken to."""
     shown_tasks: tuple[Task, ...] = ()
     """The tasks behind those ids, with their parameters."""
+    least_trial: int | None = None
+    """How many episodes the trials have at least that are learned from; None: not known."""
 
 
 def _no_progress() -> float:

@@ -6,8 +6,10 @@ import pytest
 import torch
 from gymnasium import spaces
 
+from perdure.agents.learners import maml
 from perdure.agents.learners.maml import MAMLAgent
-from perdure.agents.networks.adaptable import rows_at
+from perdure.agents.networks import products
+from perdure.agents.networks.adaptable import _padded, rows_at
 from perdure.agents.networks.meta_gradient import outer_gradient
 from perdure.agents.networks.trust_region import flat_gradient
 from perdure.errors import AgentFault, SpecError
@@ -15,6 +17,12 @@ from perdure.testing import check_agent
 from perdure.types import Context, Setup, Transitions
 
 BOX, ARMS = spaces.Box(-1, 1, (2,), np.float32), spaces.Discrete(3)
+
+
+@pytest.fixture(params=[products.ENOUGH, 0], ids=["small", "large"])
+def library(request, monkeypatch):
+    """Products as small networks make them, and as large ones do."""
+    monkeypatch.setattr(products, "ENOUGH", request.param)
 
 
 def agent_of(actions=BOX, slots=3, **keys):
@@ -60,7 +68,7 @@ def in_double(agent, stages):
 
 
 @pytest.mark.parametrize("hidden", [(6,), (5, 7, 4)])
-def test_the_outer_gradient_that_is_written_out_is_autograds(hidden):
+def test_the_outer_gradient_that_is_written_out_is_autograds(hidden, library):
     """Some ratios are beyond the clip, some episodes shorter than others; spreads differ."""
     agent = agent_of(hidden=hidden, clip=0.1)
     play(agent, 4)
@@ -74,7 +82,7 @@ def test_the_outer_gradient_that_is_written_out_is_autograds(hidden):
     expected = flat_gradient(agent.objective(stages), agent.weights) * len(stages[0]["obs"])
     settings = agent.settings
     assert agent.written_out
-    with torch.no_grad():
+    with torch.no_grad(), agent._products(stages):
         value, found = outer_gradient(agent.weights, stages, settings.inner_lr, settings.clip)
     together = torch.cat([g.flatten() for g in found])
     assert together.numpy() == pytest.approx(expected.numpy(), rel=1e-5, abs=1e-5)
@@ -119,12 +127,12 @@ def test_the_outer_gradient_is_that_of_finite_differences(actions, inner_steps):
     assert not torch.allclose(found, first_order, rtol=1e-2, atol=1e-4)
 
 
-def test_tasks_adapt_as_if_each_were_alone():
+def test_tasks_adapt_as_if_each_were_alone(library):
     """The batch over tasks gives each the step that its own policy gradient gives."""
     agent = agent_of()
     play(agent, 4)
     stages = stages_of(agent)
-    with torch.no_grad():
+    with torch.no_grad(), agent._products(stages):
         together = agent.adapt(stages)
     before = [w.detach().clone() for w in agent.weights]
     for k in range(3):
@@ -139,6 +147,43 @@ def test_tasks_adapt_as_if_each_were_alone():
             assert torch.allclose(w[k], was + agent.settings.inner_lr * g, atol=1e-5)
     slots = torch.cat([w.flatten(1) for w in together], 1)
     assert torch.allclose(slots, agent.adapted, atol=1e-5), "what was played with"
+
+
+def test_episodes_of_many_lengths_are_padded_to_few():
+    """Else there would be a kernel of each product for each; what is padded changes nothing."""
+    agent = agent_of(tasks=99)
+    for seed, length in enumerate((9, 17, 7)):
+        play(agent, 4, length=length, seed=seed)
+    stages = stages_of(agent)
+    assert [s["obs"].shape[1] for s in stages] == [36, 36], "2 episodes of 17 at most"
+    padded = {
+        _padded([{"rewards": range(n + 1), "ended": np.eye(n + 1)[[-1, 0]].any(0)}])
+        for n in range(128, 1024)
+    }
+    assert len(padded) == 24
+    found = flat_gradient(agent.objective(stages), agent.weights)
+    more = [
+        {k: torch.cat([v, torch.zeros_like(v[:, :5])], 1) for k, v in data.items()}
+        for data in stages
+    ]
+    wider = flat_gradient(agent.objective(more), agent.weights)
+    assert wider.numpy() == pytest.approx(found.numpy(), rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("actions", [BOX, ARMS], ids=["box", "discrete"])
+def test_threads_change_nothing(actions, monkeypatch):
+    """Groups of tasks are computed side by side, and added up in their order."""
+    monkeypatch.setattr(maml, "CACHE", 1)
+    ends = []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("PERDURE_THREADS", threads)
+        agent = agent_of(actions, tasks=9)
+        for seed in range(3):
+            play(agent, 4, seed=seed)
+        stages_of(agent)
+        said = agent.update()
+        ends.append((said, [w.detach().numpy().tobytes() for w in agent.weights]))
+    assert ends[0] == ends[1]
 
 
 @pytest.mark.parametrize("outer", ["ppo", "trpo"])

@@ -110,7 +110,7 @@ def test_meta_learners_defaults_and_presets_are_the_papers():
     s = made("rl2,preset=newer").settings
     assert (s.width, s.reward_scale, s.max_grad) == (256, 0.1, 1.0)
     s = made("maml").settings
-    assert (s.inner_lr, s.tasks, s.shots, s.gamma) == (0.05, 20, 10, 0.99)
+    assert (s.inner_lr, s.tasks, s.shots, s.gamma, s.lam) == (0.05, 20, 10, 0.99, 1.0)
     newer = made("maml,preset=newer")
     s = newer.settings
     assert (s.inner_lr, s.lam, s.kl, newer.optimizer) == (0.1, 1.0, 0.01, None)

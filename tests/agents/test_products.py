@@ -22,9 +22,11 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture
 def fresh(monkeypatch):
-    """The question is asked anew, and forgotten afterwards."""
+    """The question is asked anew, and forgotten afterwards; what is set is set back."""
     onednn_is_quicker.cache_clear()
+    before = precision()
     yield monkeypatch
+    torch.backends.mkldnn.matmul.fp32_precision = before
     monkeypatch.undo()
     onednn_is_quicker.cache_clear()
 
@@ -47,13 +49,16 @@ def test_products_round_no_more_than_float32(rows):
     assert apart.abs().max() < 1e-4
 
 
-def test_leave_lasts_as_long_as_something_large_is_computed(fresh):
+@pytest.mark.parametrize("before", ["none", "ieee"])
+def test_leave_lasts_as_long_as_something_large_is_computed(fresh, before):
     fresh.setattr(module, "onednn_is_quicker", lambda: True)
-    before = precision()
+    torch.backends.mkldnn.matmul.fp32_precision = before
+    with products(ENOUGH - 1):
+        assert precision() == before, "what was set by others is theirs"
     with products(ENOUGH):
         assert precision() == "bf16"
         with products(ENOUGH - 1):
-            assert precision() == "none"
+            assert precision() == before
         assert precision() == "bf16"
     assert precision() == before
     with pytest.raises(ValueError, match="wrong"), products(ENOUGH):

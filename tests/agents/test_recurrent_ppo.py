@@ -7,6 +7,7 @@ from gymnasium import spaces
 
 import perdure
 from perdure.agents.learners.recurrent_ppo import GRU, RecurrentPPOAgent
+from perdure.agents.networks import products
 from perdure.errors import SpecError
 from perdure.testing import check_agent
 from perdure.types import Context, Setup, Transitions
@@ -57,8 +58,10 @@ def test_what_is_learned_is_what_was_played():
     assert values[data["mask"]].detach().numpy() == pytest.approx(expected, abs=1e-6)
 
 
-def test_its_gru_is_torchs():
-    """The same numbers and gradients as torch's own with the same weights."""
+@pytest.mark.parametrize("enough", [products.ENOUGH, 0], ids=["small", "large"])
+def test_its_gru_is_torchs(enough, monkeypatch):
+    """The same numbers and gradients as torch's own with the same weights, by either library of products."""
+    monkeypatch.setattr(products, "ENOUGH", enough)
     mine, theirs = GRU(5, 4), torch.nn.GRU(5, 4, batch_first=True)
     with torch.no_grad():
         for name, layer in (("ih", mine.inputs), ("hh", mine.recurrent)):

@@ -15,7 +15,8 @@ import perdure
 from perdure.agents.networks.joint_actions import JointActions
 from perdure.errors import SpecError
 from perdure.registry import entries
-from perdure.run.plan import make_agent
+from perdure.run.plan import make_agent, make_plan
+from perdure.run.spec import RunSpec
 from perdure.spaces import action_kind, differences, observation_kinds
 from perdure.specs import Spec
 from perdure.suites.toy.cue import ACTIONS, OBSERVATIONS, Cue, CueData
@@ -167,6 +168,12 @@ def test_the_table_in_the_docs_is_what_happens() -> None:
             for action in ACTIONS:
                 told = observation_kinds(space) <= read and action in act
                 assert (outcome(learner, observation, action) == "") == told, (learner, action)
+
+
+def test_who_needs_trials_is_advised_where_there_are_some() -> None:
+    for trial, advised in ((3, "maml, rl2"), (1, "rl2")):
+        with pytest.raises(SpecError, match=rf"pearl acts in .*take these spaces: {advised}$"):
+            make_plan(RunSpec(f"toy/meta-bandit,steps=60,trial={trial},shots=2", ("pearl",)))
 
 
 def test_what_nobody_takes_is_said() -> None:

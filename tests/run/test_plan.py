@@ -89,6 +89,14 @@ def test_what_cannot_work_is_refused_before_anything_runs(tmp_path):
     with pytest.raises(SpecError, match=r"has trials of 2.*trial=4"):
         make_plan(RunSpec(f"{online},trial=2", ("maml,shots=2",)))
     make_plan(RunSpec(f"{online},trial=3", ("maml,shots=2",)))
+    # Whoever adapts to more episodes than there are would be evaluated as it was.
+    few = online.replace("shots=2", "shots=1")
+    for life in (f"{few},trial=3", "toy/meta-navigation,steps=60,trial=4,shots=1"):
+        with pytest.raises(
+            SpecError, match=r"to 2 episodes.*gives 1 to adapt.*\(shots=2\), or the agent"
+        ):
+            make_plan(RunSpec(life, ("maml,shots=2",)))
+        make_plan(RunSpec(life, ("maml,shots=1", "rl2")))
     with pytest.raises(UnknownName, match="did you mean 'toy/compass'"):
         make_plan(RunSpec("toy/compas"))
     assert not any(tmp_path.iterdir())

@@ -327,6 +327,8 @@ def test_unknown_names():
         SUITE.env(task("reach", horizn=3))
     with pytest.raises(UnknownName, match="reach"):
         SUITE.env(task("reech"))
+    with pytest.raises(UnknownName, match=r"'nosuch' \(perdure ls tasks metaworld\)"):
+        curriculum_of(Spec.parse("metaworld/ml1,task=nosuch"))
     with pytest.raises(UnknownName, match="push"):
         curriculum_of(Spec.parse("metaworld/sequence,tasks=['pusch']"))
 

@@ -334,5 +334,6 @@ def online_meta_learning(
         tasks=tuple(t for task, tests in tasks for t in (task, *tests)),
         shown=(),  # None is known before it comes.
         least_trial=budget.trial,
+        least_shots=budget.shots,
         about=about,
     )

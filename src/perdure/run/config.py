@@ -74,6 +74,7 @@ class LifetimeConfig:
             self.datasets.examples,
             self.curriculum.protocol,
             tuple(shown),
+            self.curriculum.least_trial,
         )
 
     def phrasings(self, task: Task) -> tuple[str, ...]:

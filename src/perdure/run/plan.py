@@ -266,13 +266,19 @@ def make_plan(
 
 
 def _check_trials(label: str, agent: Any, curriculum: Curriculum) -> None:
-    """SpecError if the trials that an agent learns from are too short for it."""
+    """SpecError if the trials that an agent learns from are too short for it, or those that it adapts in."""
     least, shortest = getattr(agent, "least_trial", 1), curriculum.least_trial
     if shortest is not None and shortest < least:
         raise SpecError(
             f"agent {label} learns from trials of at least {least} episodes, but {curriculum.name} has trials of "
             f"{shortest}: give it longer ones (trial={2 * (least - 1)} has as many again after those it adapts to), or "
             "the agent fewer shots"
+        )
+    needed, given = getattr(agent, "least_shots", 1), curriculum.least_shots
+    if given is not None and given < needed:
+        raise SpecError(
+            f"agent {label} adapts to {needed} episodes of a trial, but {curriculum.name} gives {given} to adapt in, so "
+            f"that it would be evaluated as it was before: give it more (shots={needed}), or the agent fewer shots"
         )
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from queue import SimpleQueue
 from typing import Protocol
 
-from perdure.errors import SpecError
+from perdure.pools import threads as threads
 
 
 class Steppable(Protocol):
@@ -90,13 +90,3 @@ def pool() -> StepThreadPool:
 @functools.cache
 def _pool(process: int) -> StepThreadPool:
     return StepThreadPool(threads() - 1)
-
-
-def threads() -> int:
-    """How many threads move simulations."""
-    text = os.environ.get("PERDURE_THREADS")
-    if text is None:
-        return len(os.sched_getaffinity(0))
-    if not text.isdecimal() or int(text) < 1:
-        raise SpecError(f"PERDURE_THREADS must be a whole number of at least 1, got {text!r}")
-    return int(text)

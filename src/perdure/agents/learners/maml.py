@@ -27,9 +27,10 @@ from perdure.agents.networks.meta_gradient import outer_gradient
 from perdure.agents.networks.policies import policy_for
 from perdure.agents.networks.products import products
 from perdure.agents.networks.settings import Ranges, TorchSettings
-from perdure.agents.networks.tensors import CACHE, to_array, to_float, to_tensor
+from perdure.agents.networks.tensors import CACHE, CPU, to_array, to_float, to_tensor
 from perdure.agents.networks.trust_region import natural_step
 from perdure.errors import AgentFault, SpecError
+from perdure.pools import thread_map
 from perdure.spaces import FLAT, POLICIES
 from perdure.specs import takes_fields
 from perdure.types import Array, Batch, Context, Measures, Setup, State
@@ -59,7 +60,7 @@ class MAMLSettings(TorchSettings):
     shots: int = 10
     tasks: int = 20
     gamma: float = 0.99
-    lam: float = 0.95
+    lam: float = 1.0
     outer: Literal["ppo", "trpo"] = "ppo"
     lr: float = 1e-3
     epochs: int = 5
@@ -110,12 +111,13 @@ class MAMLAgent(TorchAgent):
         "would not pass; use it with rl2 or ppo"
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "newer": {"inner_lr": 0.1, "outer": "trpo", "lam": 1.0, "hidden": (512, 512), "std": 1.0},
-        "garage": {"inner_lr": 0.1, "outer": "trpo", "lam": 1.0, "hidden": (100, 100)},
+        "newer": {"inner_lr": 0.1, "outer": "trpo", "hidden": (512, 512), "std": 1.0},
+        "garage": {"inner_lr": 0.1, "outer": "trpo", "hidden": (100, 100)},
         "quick": {
             "inner_lr": 0.1,
             "shots": 5,
             "gamma": 0.95,
+            "lam": 0.95,
             "lr": 3e-3,
             "hidden": (32, 32),
             "std": 0.5,
@@ -152,7 +154,8 @@ class MAMLAgent(TorchAgent):
         self.stage: Array = np.zeros(slots, np.int64)
         """Times it has adapted."""
         self.meta_training: Array = np.zeros(slots, bool)
-        self.least_trial = s.shots * s.inner_steps + 1
+        self.least_shots = s.shots * s.inner_steps
+        self.least_trial = self.least_shots + 1
         self.updated = False
         """Whether the present block was learned from."""
         size = sum(w.numel() for w in self.weights)
@@ -208,7 +211,7 @@ class MAMLAgent(TorchAgent):
             self.trials.append(columns)
         elif whole:
             raise AgentFault(
-                f"maml adapts to {self.least_trial - 1} episodes of a trial and learns from "
+                f"maml adapts to {self.least_shots} episodes of a trial and learns from "
                 f"those after them, but a trial had {self.episodes[slot]}: give it trials of at least "
                 f"{self.least_trial} (trial=… of the curriculum), or fewer shots"
             )
@@ -348,10 +351,18 @@ class MAMLAgent(TorchAgent):
         at_once = max(1, room // (rows * max(self.settings.hidden)))
         self.optimizer.zero_grad()
         total = 0.0
-        with self._products(stages):
-            for first in range(0, tasks, at_once):
-                some = [{n: v[first : first + at_once] for n, v in s.items()} for s in stages]
-                total += self._ascend(some) / tasks
+        groups = [
+            [{n: v[first : first + at_once] for n, v in s.items()} for s in stages]
+            for first in range(0, tasks, at_once)
+        ]
+        apart = len(groups) if self.written_out and self.device == CPU else 1
+        with self._products(stages), thread_map(apart) as map_each:
+            # Gradients are added in the order of the groups, whoever computed them.
+            for value, found in map_each(self._gradient, groups):
+                total += to_float(value) / tasks
+                for w, g in zip(self.weights, found, strict=True):
+                    assert w.grad is not None
+                    w.grad += g
         for w in self.weights:
             assert w.grad is not None
             w.grad.div_(-tasks)
@@ -362,20 +373,13 @@ class MAMLAgent(TorchAgent):
         """Each task's rows pass through weights of their own."""
         return products(stages[-1]["log_prob"].shape[1] * max(w.numel() for w in self.weights))
 
-    def _ascend(self, stages: Sequence[Minibatch]) -> float:
-        """Add the objective's gradient, summed over tasks, to what the weights have of it; the same sum of the
-        objective."""
-        s = self.settings
+    def _gradient(self, stages: Sequence[Minibatch]) -> tuple[Tensor, Sequence[Tensor]]:
+        """The objective, summed over tasks, and its gradient."""
         if not self.written_out:
             value = self.objective(stages) * len(stages[0]["obs"])
-            value.backward()  # type: ignore[no-untyped-call]
-            return to_float(value)
+            return value.detach(), torch.autograd.grad(value, self.weights)
         with torch.no_grad():
-            value, found = outer_gradient(self.weights, stages, s.inner_lr, s.clip)
-            for w, g in zip(self.weights, found, strict=True):
-                assert w.grad is not None
-                w.grad += g
-        return to_float(value)
+            return outer_gradient(self.weights, stages, self.settings.inner_lr, self.settings.clip)
 
     def predict(self, batch: Minibatch) -> Tensor:
         """What the policy says that all trials begin with."""

@@ -88,7 +88,8 @@ class PEARLAgent(TorchLearner):
 
     The defaults are those of Meta-World's paper, with garage's where it gives none, but for these: the
     critics have targets of their own in place of a value network; ``start`` and ``replay`` are of all tasks together,
-    not of each; and contexts are drawn from all that was seen of a trial. Critics learn rewards times
+    not of each; and contexts are drawn from all that was seen of a trial, also when it acts: what is believed then,
+    at test too, is of ``context`` of the trial's steps (64), where the paper's reads all of them. Critics learn rewards times
     ``reward_scale``; that stands for the temperature, ``alpha``, unless ``learn_alpha`` learns it, as newer
     versions of SAC do. Preset: ``quick`` learns the toy families in minutes.
     """

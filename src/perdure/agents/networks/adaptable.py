@@ -65,8 +65,8 @@ def trial_batch(
     trials: Sequence[Trial], gamma: float, lam: float, device: torch.device
 ) -> dict[str, Tensor]:
     """The steps of several tasks as (tasks, steps, …), padded at their ends. ``share`` is the part of
-    each step in its task's mean, and ``advantages`` are multiplied by it."""
-    length = max(len(t["rewards"]) for t in trials)
+    each step in its task's mean, and ``advantages`` are multiplied by it: both are 0 in the padding."""
+    length = _padded(trials)
     found: dict[str, list[Array]] = {}
     for trial in trials:
         count = len(trial["rewards"])
@@ -78,6 +78,15 @@ def trial_batch(
             room[:count] = column
             found.setdefault(name, []).append(room)
     return {name: to_tensor(np.stack(v), device) for name, v in found.items()}
+
+
+def _padded(trials: Sequence[Trial]) -> int:
+    """How many steps the longest trial has; where episodes are of different lengths a little more, so that there are
+    eight lengths between each and its double: what multiplies matrices of a shape is made once for it, and kept."""
+    length = max(len(t["rewards"]) for t in trials)
+    lengths = {int(n) for t in trials for n in np.diff(np.flatnonzero(t["ended"]), prepend=-1)}
+    step = 1 << max(length.bit_length() - 4, 0)
+    return -(-length // step) * step if len(lengths) > 1 else length
 
 
 def normalised_advantages(trial: Trial, gamma: float, lam: float) -> Array:

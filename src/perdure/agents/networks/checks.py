@@ -45,9 +45,9 @@ def agents_for(setup: Setup, like: type[Agent]) -> list[str]:
             continue  # What cannot be loaded is no advice.
         if not (isinstance(agent, type) and issubclass(agent, Agent)):
             continue
+        if agent.needs_trials and (setup.least_trial or 1) < 2:
+            continue
         same = set(like.learns_from) <= set(agent.learns_from)
-        if agent.needs_trials:
-            continue  # Whether the curriculum has trials is not known here.
         if same and agent.memory_scope == like.memory_scope and takes(agent, setup):
             found.append(name)
     return found

@@ -26,21 +26,26 @@ does from an eighth of that."""
 _PROCESSOR = Path("/proc/cpuinfo")
 _MATMUL: Any = getattr(torch.backends.mkldnn, "matmul", None)
 """Its ``fp32_precision`` is what torch's products may round to; older versions have none."""
+_BEFORE: list[str] = []
+"""What it was before each of the computations that are under way."""
 
 
 @contextmanager
 def products(multiplications: float) -> Iterator[None]:
     """Within it, products of matrices are made by the library that is quicker where the largest has so many
-    multiplications. Within one another the innermost counts."""
-    if not onednn_is_quicker():
+    multiplications; small ones by the one that was set before any of these. Within one another the innermost counts.
+
+    What is set counts for the whole process: threads that share a computation work within one of these, and enter
+    none themselves."""
+    if not onednn_is_quicker() or (multiplications < ENOUGH and not _BEFORE):
         yield
         return
-    before = _MATMUL.fp32_precision
-    _MATMUL.fp32_precision = "bf16" if multiplications >= ENOUGH else "none"
+    _BEFORE.append(_MATMUL.fp32_precision)
+    _MATMUL.fp32_precision = "bf16" if multiplications >= ENOUGH else _BEFORE[0]
     try:
         yield
     finally:
-        _MATMUL.fp32_precision = before
+        _MATMUL.fp32_precision = _BEFORE.pop()
 
 
 def largest_matrix(net: nn.Module) -> int:

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from perdure.curricula import about_of
-from perdure.errors import CurriculumError, UnknownName
+from perdure.errors import CurriculumError
 from perdure.protocol import EvalProtocol
 from perdure.suites._evaluation import chosen_protocol, task_parameters
-from perdure.suites.metaworld.tasks import MT10, MT25, NAMES
+from perdure.suites.metaworld.tasks import MT10, MT25, NAMES, check_task
 from perdure.types import Curriculum, Exposure, Task, evaluate
 
 _OFFICIAL: Mapping[str, Any] = {
@@ -113,8 +113,7 @@ def _evaluation(
     where = f"metaworld/eval-{name}"
     known = {n.removesuffix("-v3"): n for n in names}
     for n in (*known, *(instructions or {})):
-        if n not in NAMES:
-            raise UnknownName("metaworld task", str(n), NAMES)
+        check_task(n)
     chosen = chosen_protocol(where, protocol, PROTOCOLS, episodes, params)
     if instructions:
         chosen = chosen.changed(instructions=dict(instructions))

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from perdure.curricula import MetaBudget
 from perdure.errors import CurriculumError, UnknownName
-from perdure.suites.metaworld.tasks import GOALS, NAMES
+from perdure.suites.metaworld.tasks import GOALS, check_task
 from perdure.types import Curriculum, Task
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -97,8 +97,7 @@ def known(curriculum: str, names: object) -> list[str]:
             f"name in quotes, got {names!r}"
         )
     for name in names:
-        if name not in NAMES:
-            raise UnknownName("metaworld task", str(name), NAMES)
+        check_task(name)
     if len(set(names)) < len(names):
         raise CurriculumError(f"metaworld/{curriculum}: a task is named twice; use repeats")
     return list(names)

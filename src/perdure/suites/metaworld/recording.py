@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from perdure.errors import SpecError, UnknownName
+from perdure.errors import SpecError
 from perdure.seeds import rng_for
 from perdure.suite import Demonstration
 from perdure.suites._demonstrations import SUFFIX
 from perdure.suites.metaworld.descriptions import ABOUT
-from perdure.suites.metaworld.tasks import NAMES, settings
+from perdure.suites.metaworld.tasks import NAMES, check_task, settings
 from perdure.types import Array, Task
 
 ALL = "all"
@@ -29,8 +29,7 @@ def tasks_named(name: str, params: Mapping[str, Any]) -> Sequence[Task]:
         if len(cameras) > 1:
             raise SpecError(f"Meta-World's tasks show one camera, got {', '.join(cameras)}")
         given |= {"observation": "image", "camera": cameras[0]}
-    if name != ALL and name not in NAMES:
-        raise UnknownName("metaworld task", name, (*NAMES, ALL))
+    check_task(name, (ALL,))
     return [Task("metaworld", n, params=given) for n in (NAMES if name == ALL else (name,))]
 
 

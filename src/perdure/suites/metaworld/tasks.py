@@ -153,10 +153,16 @@ INTEGERS = {"horizon": 1, "persist": 1, "size": 8, "demonstrations": 1, "batch_s
 """Whole numbers and their least."""
 
 
+def check_task(name: object, others: Sequence[str] = ()) -> None:
+    """Refuse what is no task's name, nor one of the others that may stand there."""
+    if name not in (*NAMES, *others):
+        hint = "(perdure ls tasks metaworld)"
+        raise UnknownName("metaworld task", str(name), (*NAMES, *others), hint)
+
+
 def settings(task: Task) -> Settings:
     """A task's parameters, checked."""
-    if task.name not in NAMES:
-        raise UnknownName("metaworld task", task.name, NAMES)
+    check_task(task.name)
     given = checked_parameters(task, Settings, CHOICES, {**INTEGERS, "benchmark_seed": 0})
     if given.get("goal") is not None and given["goal"] not in range(GOALS):
         raise CurriculumError(
