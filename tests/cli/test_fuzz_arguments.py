@@ -81,7 +81,7 @@ def cases(here: Path) -> list[tuple[str, ...]]:
     out: list[tuple[str, ...]] = [("ls", n) for n in NAMES]
     for name in NAMES:
         out += [("run", name, *RUN[2:]), (*RUN[:4], name, *RUN[5:]), ("check", name)]
-        out += [("play", "good", flag, name, "--no-film") for flag in ("-a", "-t", "--expert")]
+        out += [("play", "good", flag, name, "--no-video") for flag in ("-a", "-t", "--expert")]
         out += [("check", "q", "--on", name)]
         for agent in ("from_run,run", "from_run,run=good,agent", "policy,fn", "sb3,load"):
             out += [(*RUN[:4], f"{agent}={name}", *RUN[5:])]

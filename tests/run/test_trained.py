@@ -78,9 +78,9 @@ def test_play_gives_the_score_of_the_last_evaluation_and_a_video(corners, tmp_pa
     assert done.exit_code == 0 and "episode 2: return" in done.output, done.output
     assert f"return {last:.6g}, success" in done.output
     assert video.read_bytes()[4:8] == b"ftyp"
-    done = command("play", corners.path, "-a", "q", "--no-film")
+    done = command("play", corners.path, "-a", "q", "--no-video")
     assert done.exit_code == 2 and "toy/goal-ne, toy/goal-sw, toy/goal-nw" in done.output
-    done = command("play", corners.path, "-a", "q", "-t", "toy/reach", "--no-film")
+    done = command("play", corners.path, "-a", "q", "-t", "toy/reach", "--no-video")
     assert done.exit_code == 2 and "observation space" in done.output
 
 

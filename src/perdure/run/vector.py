@@ -129,10 +129,8 @@ class Singles:
                     or (seen.dtype is not dtype and seen.dtype != dtype)
                 ):
                     seen = observer.admit(seen, where)
-                if alone:
-                    following = seen[
-                        None
-                    ].copy()  # Half the time of an empty batch and a row of it.
+                if alone:  # Half the time of an empty batch and a row of it.
+                    following = seen[None].copy()
                 else:
                     following[k] = seen
                 if type(reward) is not float or reward - reward != 0.0:

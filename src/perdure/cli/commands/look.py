@@ -40,7 +40,7 @@ def view(folders: tuple[Path, ...], port: int, anyway: bool) -> None:
 @click.option("--expert", default="", metavar="TASK", help="The single-task expert of this task.")
 @click.option("--episodes", "-n", type=click.IntRange(1, 10_000), default=1, show_default=True)
 @click.option("--out", "-o", type=AnyPath(dir_okay=False), help="The video (AGENT--TASK.mp4).")
-@click.option("--film/--no-film", "video", default=True, help="Record the first episode.")
+@click.option("--video/--no-video", default=True, help="Record the first episode.")
 def play(run: Path, **what: Any) -> None:
     """Play a trained agent of RUN on a task: print its score, record its first episode.
 

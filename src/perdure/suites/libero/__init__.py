@@ -70,8 +70,8 @@ if TYPE_CHECKING:
     from perdure.suites.libero.env import Libero
     from perdure.suites.libero.generation.suite import Report
 
-FILM = 256
-"""Width and height of a film."""
+VIDEO_SIZE = 256
+"""Width and height of a video."""
 
 _LEROBOT = {"agentview_image": "images.image", "robot0_eye_in_hand_image": "images.image2"}
 """LIBERO's pictures, and what LeRobot's own datasets call them."""
@@ -98,7 +98,7 @@ class LiberoSuite(Suite):
         return self._made(task, settings(task))
 
     def render_env(self, task: Task) -> gymnasium.Env[Any, Any]:
-        return self._made(task, dataclasses.replace(settings(task), cameras=(), size=FILM))
+        return self._made(task, dataclasses.replace(settings(task), cameras=(), size=VIDEO_SIZE))
 
     def batched_env(self, task: Task, count: int) -> BatchedEnv | None:
         chosen = settings(task)
