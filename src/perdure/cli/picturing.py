@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import shlex
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
@@ -54,7 +55,7 @@ def gallery(name: str, out: Path | None, looks: Sequence[str]) -> int:
     try:
         tasks = tasks_of(spec)
     except (UnknownName, NameRefused) as e:
-        if not Path(spec.name).is_dir():
+        if not os.path.isdir(spec.name):
             raise
         takers = [f"{n},folder={spec.name}" for n in registry.curricula() if n.endswith(FOLDERS)]
         raise SpecError(

@@ -120,8 +120,12 @@ def settings_of(
 def _check_read(
     table: Mapping[str, Any], chosen: str, readers: Mapping[str, tuple[str, ...]], what: str
 ) -> None:
-    """SpecError if a table has settings that others of this kind read, and the chosen one does not."""
-    for name in table:
+    """SpecError if a table has settings that others of this kind read, and the chosen one does not; their
+    usual values, as in a table of all, ask for nothing."""
+    usual = OptimizerSettings()
+    for name, value in table.items():
+        if value == getattr(usual, name):
+            continue
         able = [other for other, reads in readers.items() if name in reads]
         if able and chosen not in able:
             raise SpecError(
