@@ -16,7 +16,7 @@ AHEAD = 256
 """How many episodes' seeds are worked out at a time."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Slot:
     """One environment's current episode, and the row it will become."""
 

@@ -87,6 +87,8 @@ def first_doubles(seeds: Sequence[int]) -> list[list[float]]:
 
 _ONE, _LAST, _TURN, _BITS, _WORD = (np.uint64(n) for n in (1, 63, 58, 11, 32))
 _LOWER = np.uint64(2**32 - 1)
+CartState = tuple[float, float, float, float]
+"""Position, velocity, angle and its velocity."""
 Wide = tuple[Array, Array]
 """Numbers of 128 bits as their higher and lower halves."""
 
@@ -107,11 +109,33 @@ def _advanced(state: Wide, inc: Wide) -> Wide:
     return _sum((high * PCG_LOW + low * PCG_HIGH + carried, low * PCG_LOW), inc)
 
 
+def _pushed(state: CartState, action: Any) -> CartState:
+    """One step of the physics."""
+    x, x_dot, theta, theta_dot = state
+    force = FORCE if action == 1 else -FORCE
+    c, s = COS(theta), SIN(theta)
+    temp = (force + POLE_LENGTH * (theta_dot * theta_dot) * s) / MASS
+    theta_acc = (GRAVITY * s - c * temp) / (LENGTH * (4.0 / 3.0 - POLE * (c * c) / MASS))
+    x_acc = temp - POLE_LENGTH * theta_acc * c / MASS
+    return (
+        x + TAU * x_dot,
+        x_dot + TAU * x_acc,
+        theta + TAU * theta_dot,
+        theta_dot + TAU * theta_acc,
+    )
+
+
+def _over(state: CartState) -> bool:
+    """Whether the cart has left the track or the pole has fallen."""
+    x, _, theta, _ = state
+    return not (-EDGE <= x <= EDGE and -FALLEN <= theta <= FALLEN)
+
+
 class CartPoles:
     """``count`` carts with a pole each."""
 
     def __init__(self, count: int) -> None:
-        self.states: list[tuple[float, float, float, float]] = [(0.0, 0.0, 0.0, 0.0)] * count
+        self.states: list[CartState] = [(0.0, 0.0, 0.0, 0.0)] * count
         self.taken = [0] * count
         self.starts: dict[int, list[float]] = {}
 
@@ -135,24 +159,19 @@ class CartPoles:
         self, slots: Sequence[int], actions: Sequence[Any]
     ) -> tuple[Array, list[float], list[bool], list[bool], Mapping[int, Mapping[str, Any]]]:
         """Push each cart left or right."""
-        states, taken, cos, sin = self.states, self.taken, COS, SIN
+        states, taken = self.states, self.taken
+        if len(slots) == 1:  # A list of one in the place of each loop.
+            slot = slots[0]
+            states[slot] = state = _pushed(states[slot], actions[0])
+            taken[slot] = steps = taken[slot] + 1
+            return np.array(state, np.float32)[None], [1.0], [_over(state)], [steps >= HORIZON], {}
         seen: list[float] = []
         ends, cuts = [], []
         for k, slot in enumerate(slots):
-            x, x_dot, theta, theta_dot = states[slot]
-            force = FORCE if actions[k] == 1 else -FORCE
-            c, s = cos(theta), sin(theta)
-            temp = (force + POLE_LENGTH * (theta_dot * theta_dot) * s) / MASS
-            theta_acc = (GRAVITY * s - c * temp) / (LENGTH * (4.0 / 3.0 - POLE * (c * c) / MASS))
-            x_acc = temp - POLE_LENGTH * theta_acc * c / MASS
-            x = x + TAU * x_dot
-            x_dot = x_dot + TAU * x_acc
-            theta = theta + TAU * theta_dot
-            theta_dot = theta_dot + TAU * theta_acc
-            states[slot] = state = (x, x_dot, theta, theta_dot)
+            states[slot] = state = _pushed(states[slot], actions[k])
             taken[slot] = steps = taken[slot] + 1
             seen += state
-            ends.append(not (-EDGE <= x <= EDGE and -FALLEN <= theta <= FALLEN))
+            ends.append(_over(state))
             cuts.append(steps >= HORIZON)
         obs = np.array(seen, np.float32).reshape(len(slots), 4)
         return obs, [1.0] * len(slots), ends, cuts, {}
