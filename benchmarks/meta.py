@@ -40,7 +40,7 @@ ASKED = 2.0
 """Times the plain loop's pace."""
 LIBRARY = {
     True: "Large products of ours are made by oneDNN, which on this processor takes half the time of MKL, torch's default and the plain loops', and rounds no more (`agents/networks/products.py`).",
-    False: "Both sides have torch's default library for products: this processor is none on which another is known to be quicker. Where one is (of AMD, with AVX-512), MAML's update at ML1's size was 2.3 and RL²'s 2.1 times as quick as the plain loop's; with the default 1.5 and 1.9.",
+    False: "Both sides have torch's default library for products: this processor is none on which another is known to be quicker. Where one is (of AMD, with AVX-512), MAML's update at ML1's size and RL²'s were 2.1 times as quick as the plain loop's; with the default 1.5 and 1.9.",
 }
 """What the page says of products, by whether there is a quicker library here."""
 SEEN, ACTIONS = 39, 4
